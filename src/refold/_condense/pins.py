@@ -15,6 +15,7 @@ from msgspec import Struct
 from refold._condense.digest.previous import digests_in, entries_in, own_text, quotations
 from refold._condense.pasted import without_pasted
 from refold._text.places import missing_from
+from refold._text.sign_runs import SignRuns
 from refold.core._speakers import is_turn
 from refold.core.messages import Message, MessageId, Role, memoized, text_of
 
@@ -30,6 +31,7 @@ __all__ = [
     "instruction_text",
     "loses_pins",
     "lost",
+    "may_limit",
     "pins",
     "pins_in",
     "pins_of",
@@ -79,10 +81,8 @@ PHRASES = (
     "non scrivere", "non cambiare", "al massimo", "al minimo", "bisogna", "не используй", "не трогай", "не меняй",
     "не удаляй", "не делай", "не пиши", "не изменяй", "не более", "не менее", "не должн",
 )  # fmt: skip
-STEMS = (
-    " pas",
-    *(phrase.strip() for phrase in PHRASES),
-)  # what a sentence that begins or ends with a phrase holds of it
+STEMS = tuple(phrase.strip() for phrase in PHRASES)  # what a sentence that begins or ends with a phrase holds of it
+PAS = " pas"  # the end of what `NE_PAS` finds
 # Lines of programs that people paste: numbered lines, places in files, log lines, statements.
 MACHINE = re.compile(
     r"^(?:\d+[|:│→]\s{2,}|\d+\t|[\w/-]*[/.][\w./-]+:\d+:|\[?\d{4}-\d\d-\d\d[T ]\d\d:|"
@@ -92,6 +92,7 @@ MACHINE = re.compile(
 )
 NE_PAS = re.compile(r"\bne \w+ pas\b")
 WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
+WORD_SIGNS = SignRuns(r"[^\W_]|['-]")
 CJK = re.compile(
     "しない|するな|ない(?:で|こと)|べき|必ず|決して|絶対|禁止|のみ|だけ|常に|避け|いけません|なければ|ください|"
     "不要|不得|不能|不可|不许|不准|禁止|必须|必須|只能|只有|仅|总是|永远|絕不|绝不|切勿|请勿|避免|务必|始终|一定|"
@@ -115,26 +116,41 @@ class Pin(Struct, frozen=True):
 @lru_cache(maxsize=4_096)
 def pins_of(text: str) -> tuple[str, ...]:
     """Return the sentences of a text that forbid, oblige or limit, as they stand, without those in what was pasted."""
-    if not _may_limit(text):
+    if not may_limit(text):
         return ()
+    small = _small(text)
+    phrases = [phrase for phrase, stem in zip(PHRASES, STEMS, strict=True) if stem in small]
     pinned: dict[str, None] = {}
     for sentence in sentences_of(without_pasted(text)):
         pieces = [sentence] if len(sentence) <= LONGEST else CLAUSES.split(sentence)
         for piece in pieces:
             piece = piece.strip()
-            if 3 < len(piece) <= LONGEST and _limits(piece):
+            if 3 < len(piece) <= LONGEST and _limits(piece, phrases):
                 pinned[piece] = None
     return tuple(pinned)
 
 
-def _may_limit(text: str) -> bool:
+def may_limit(text: str) -> bool:
     """Tell quickly whether it is worth to look at each sentence of a text."""
-    small = text.lower().replace("’", "'")
+    small = _small(text)
     return (
-        not WORDS.isdisjoint(WORD.findall(small))
+        _has_word(small)
+        or PAS in small
         or any(map(small.__contains__, STEMS))
         or not text.isascii()  # other languages, and lines that end in a sign of theirs
     )
+
+
+def _small(text: str) -> str:
+    """Return a text as words and phrases are looked for in it."""
+    return text.lower().replace("’", "'")
+
+
+def _has_word(small: str) -> bool:
+    """Tell whether a text in small letters holds one of `WORDS`."""
+    runs = set(WORD_SIGNS(small))
+    joined = " ".join(run for run in runs if not run.isalnum())  # few: what has a quotation mark or a hyphen in it
+    return not (WORDS.isdisjoint(runs) and WORDS.isdisjoint(WORD.findall(joined)))
 
 
 def sentences_of(text: str) -> Iterator[str]:
@@ -147,13 +163,16 @@ def sentences_of(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _limits(sentence: str) -> bool:
-    """Tell whether a sentence holds a word or phrase that forbids, obliges or limits, in one of ten languages."""
-    small = f" {sentence.lower().replace('’', chr(39))} "
+def _limits(sentence: str, phrases: Sequence[str]) -> bool:
+    """Tell whether a sentence holds a word or phrase that forbids, obliges or limits, in one of ten languages.
+
+    `phrases` are those that its text may hold.
+    """
+    small = f" {_small(sentence)} "
     return (
-        not WORDS.isdisjoint(WORD.findall(small))
-        or any(map(small.__contains__, PHRASES))
-        or NE_PAS.search(small) is not None
+        _has_word(small)
+        or any(map(small.__contains__, phrases))
+        or (PAS in small and NE_PAS.search(small) is not None)
         or (not sentence.isascii() and CJK.search(sentence) is not None)
     ) and not MACHINE.search(sentence)
 

@@ -34,7 +34,8 @@ def refill(draft: Draft, areas: Regions, log: ReductionLog, room: int) -> None:
     enough = room - int(room * SLACK)
     if draft.total < enough:
         show_sentences(draft, log, room)
-    answers = [segment for segment in reversed(log.segments) if segment[-1] in areas.answers]
+    closing = frozenset(areas.answers)
+    answers = [segment for segment in reversed(log.segments) if segment[-1] in closing]
     markers: dict[int, list[Patch]] = {}  # of pictures that were answered, which never come back
     for reduction in log.images:
         markers.setdefault(reduction.position, []).extend(reduction.patches)

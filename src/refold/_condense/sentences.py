@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from itertools import groupby, pairwise
 from math import log
@@ -11,9 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from refold._condense.pins import BORDER, pins_of
+from refold._condense.pins import BORDER, may_limit, pins_of
 from refold._condense.reductions import Reduction, hide_users, try_change, typed_words
 from refold._salience.cover import Cover, Unit
+from refold._text.sign_runs import SignRuns
 from refold.core.messages import Patch, Text
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ MARKER = 2  # tokens of it
 # Chosen by hand.
 ANSWERS = 0.5  # of the room that is left, for sentences of older answers; the rest is for whole ones, newest first
 FEWEST = 3  # answers among which what is common can be told from what is not
-WORD = re.compile(r"\w+")
+WORDS = SignRuns(r"\w")
 
 
 class UserTurn(NamedTuple):
@@ -57,7 +57,7 @@ def cut_to_sentences(draft: Draft, areas: Regions, target: int, share: int, log:
     if spare <= 0 or not older or draft.total <= target:
         return
     turns = list(_turns(draft, older))
-    chosen = _chosen(draft, [turn.sentences for turn in turns], size - spare)
+    chosen = _chosen(draft, turns, size - spare)
     silent = set(older)
     for turn, some in zip(turns, chosen, strict=True):
         if some:
@@ -75,7 +75,7 @@ def show_sentences(draft: Draft, log: ReductionLog, room: int) -> None:
     turns = list(_turns(draft, [position for position in sorted(hidden) if _one_text(draft.messages[position])]))
     if len(turns) < FEWEST:
         return
-    chosen = _chosen(draft, [turn.sentences for turn in turns], int((room - draft.total) * ANSWERS))
+    chosen = _chosen(draft, turns, int((room - draft.total) * ANSWERS))
     for turn, some in zip(turns, chosen, strict=True):
         if not some:
             continue
@@ -103,18 +103,20 @@ def _turns(draft: Draft, positions: Iterable[int]) -> Iterator[UserTurn]:
                 yield UserTurn(position, part, words, sentences, ending)
 
 
-def _chosen(draft: Draft, turns: Sequence[Sequence[str]], room: int) -> list[set[int]]:
+def _chosen(draft: Draft, turns: Sequence[UserTurn], room: int) -> list[set[int]]:
     """Return which sentences of each turn stay: the pinned, then what tells most, together within the room."""
-    words_of = [[frozenset(WORD.findall(sentence.lower())) for sentence in turn] for turn in turns]
+    words_of = [[frozenset(WORDS(sentence.lower())) for sentence in turn.sentences] for turn in turns]
     common = Counter(word for turn in words_of for word in frozenset().union(*turn))
     worth = {word: log((1 + len(turns)) / number) for word, number in common.items()}
     chosen: list[set[int]] = [set() for _ in turns]
     units: list[Unit] = []
     covered: set[str] = set()
+    count = draft.view.counter.text
     for number, turn in enumerate(turns):
-        for position, sentence in enumerate(turn):
-            cost = draft.view.counter.text(sentence) + MARKER
-            if pins_of(sentence):
+        has_pins = may_limit(turn.words)
+        for position, sentence in enumerate(turn.sentences):
+            cost = count(sentence) + MARKER
+            if has_pins and pins_of(sentence):
                 chosen[number].add(position)
                 covered |= words_of[number][position]
                 room -= cost

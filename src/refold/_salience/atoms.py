@@ -6,6 +6,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from refold._text.sign_runs import SignRuns
+
 if TYPE_CHECKING:
     from refold.core.messages import ToolCall
 
@@ -15,8 +17,7 @@ __all__ = ["END", "KNOWN", "WEIGHTS", "atoms_of", "kind_of", "names_of", "spoken
 TOKEN = re.compile(
     r"(?:[\w.\-]+/)+[\w.\-]+|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|[A-Za-z_]\w{3,}|0x[0-9a-fA-F]+|\d{2,}(?:\.\d+)*"
 )
-WORD = re.compile(r"[\w./-]+")
-BETWEEN = {code: " " for code in range(128) if not WORD.fullmatch(chr(code))}  # ASCII signs that no atom holds
+WORDS = SignRuns(r"[\w./-]")
 COMPOUND = re.compile(r"_|[a-z][A-Z]|[A-Z]{2,}|\d")
 SHORTEST = 4  # characters of a name that stands in a longer one, or alone
 LONGEST = 200  # characters of an atom; a longer run is encoded data
@@ -64,7 +65,7 @@ def words_between(text: str) -> frozenset[str]:
 
 def words_in(text: str) -> frozenset[str]:
     """Return the words of a text: what stands between signs that no atom holds."""
-    return frozenset(text.translate(BETWEEN).split() if text.isascii() else WORD.findall(text))
+    return frozenset(WORDS(text))
 
 
 def spoken(call: ToolCall) -> str:

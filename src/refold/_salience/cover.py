@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections import Counter
 from heapq import heapify, heappop, heappush, heappushpop
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -63,21 +64,21 @@ class Cover:
     ) -> None:
         self.units = list(units)
         self.waiting: dict[int, list[int]] = {}
-        holding: Counter[str] = Counter()  # how many units hold an atom
         for number, unit in enumerate(self.units):
             if unit.after is None:
                 unit.new = unit.atoms.difference(covered)
             else:
                 unit.new = unit.atoms.difference(covered, unit.after.atoms)
                 self.waiting.setdefault(id(unit.after), []).append(number)
-            holding.update(unit.new)
+        holding = Counter(chain.from_iterable([unit.new for unit in self.units]))  # how many units hold an atom
         self.open = dict(zip(holding, [int(each * GRAIN) for each in worths(holding)], strict=True))
-        several = {atom for atom, number in holding.items() if number > 1}
-        self.holders: dict[str, list[Unit]] = {atom: [] for atom in several}  # but for atoms of one unit alone
+        # of atoms that more than one unit holds
+        self.holders: dict[str, list[Unit]] = {atom: [] for atom, number in holding.items() if number > 1}
+        holders, worth = self.holders, self.open.__getitem__
         for unit in self.units:
-            unit.gain = sum(map(self.open.__getitem__, unit.new))
-            for atom in unit.new & several:
-                self.holders[atom].append(unit)
+            unit.gain = sum(map(worth, unit.new))
+            for atom in unit.new & holders.keys():
+                holders[atom].append(unit)
 
     def choose(self, room: float) -> list[Unit]:
         """Return units that fit the room together, in the order of choice, by worth newly covered per token."""

@@ -66,23 +66,16 @@ class Mentions(Struct, frozen=True, dict=True):
     @cached_property
     def by_manner(self) -> tuple[tuple[Manner, frozenset[str]], ...]:
         """All atoms of the message, each once, together with those that it mentions in the same manner."""
-        groups = [(Manner(), self.every)]
-        for name, atoms in (
-            ("by_tool", self.by_tool),
-            ("by_user", self.by_user),
-            ("own", self.own),
-            ("called", self.called),
-            ("failed", self.failed),
-            ("changed", self.called if self.writes else frozenset()),
-        ):
-            if atoms:
-                groups = [
-                    (manner._replace(**{name: inside}), some)
-                    for manner, every in groups
-                    for inside, some in ((True, every & atoms), (False, every - atoms))
-                    if some
-                ]
-        return tuple(group for group in groups if group[1])
+        changed = self.called if self.writes else frozenset()
+        groups: list[tuple[tuple[bool, ...], frozenset[str]]] = [((True,), self.every)]
+        for atoms in (self.by_tool, self.by_user, self.own, self.called, self.failed, changed):
+            groups = [
+                ((*manner, inside), some)
+                for manner, every in groups
+                for inside, some in (((True, every & atoms), (False, every - atoms)) if atoms else ((False, every),))
+                if some
+            ]
+        return tuple((Manner(*manner), atoms) for manner, atoms in groups)
 
 
 @memoized

@@ -11,6 +11,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from refold._text.sign_runs import SignRuns
 from refold.core.messages import memoized
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ LEAST = 3  # characters of a word
 KNOWN = 65_536  # words that are remembered
 BETWEEN = re.compile(r"[ _./:-]")  # signs between the words of a phrase
 RUN = re.compile(r"[^\W_]{3,}")
+RUNS = SignRuns(r"[^\W_]")
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 # Han, kana, hangul; Thai, Lao, Burmese, Khmer.
 UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]+")
@@ -31,7 +33,7 @@ UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0
 
 def words_of(text: str) -> frozenset[str]:
     """Return the words of a text."""
-    runs = set(RUN.findall(text))
+    runs = {run for run in set(RUNS(text)) if len(run) >= LEAST}
     plain = {run for run in runs if run.islower() or run.isupper() or run.isdecimal()}  # most have no parts
     words = frozenset(map(_singular, map(str.lower, plain))).union(*map(_words, runs - plain))
     return words if text.isascii() else words.union(*map(_pairs, set(UNSPACED.findall(text))))

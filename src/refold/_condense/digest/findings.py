@@ -334,6 +334,8 @@ def values(messages: Sequence[Message]) -> tuple[str, ...]:
 @memoized
 def _values(message: Message) -> tuple[tuple[str, str], ...]:
     words = prose(message) if message.role == "assistant" else own_text(message)
+    if "=" not in words and ": " not in words:
+        return ()
     pairs = ((name or field, value or of_field) for name, value, field, of_field in VALUE.findall(words[:20_000]))
     return tuple(
         (name, value)
