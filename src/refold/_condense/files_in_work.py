@@ -26,7 +26,7 @@ import re
 from collections import Counter as Tally
 from functools import lru_cache
 from itertools import accumulate, repeat
-from math import log
+from math import fsum, log
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -91,7 +91,7 @@ ROLES = re.compile(r"<\|[^|>]{1,40}\|>|</?(?:system|user|assistant|human|develop
 HEADINGS = ("## ", OPENING, END, LAST_REQUEST, REQUESTED)  # beginnings of lines that are parts of a digest
 
 
-class Line(Struct):
+class Line(Struct, gc=False):
     """A line of a file: its text, None for a gap, its number where known, and whether and when an edit wrote it.
 
     `numbered` is the line as an output showed it with its number. It is written so as long as the number holds: it says
@@ -304,7 +304,8 @@ def _candidates(states: Sequence[FileState], lately: frozenset[str], total: int)
     ]
     best: dict[tuple[int, str], Candidate] = {}
     for file, number, run, words in shared:
-        sums = [0.0, *accumulate(sum([weight[word] for word in some]) for some in words)]
+        # `fsum` is exact: the order of a set, which differs from run to run, must not decide between two lines
+        sums = [0.0, *accumulate(fsum([weight[word] for word in some]) for some in words)]
         worth, size = [0.0], [0.0]
         for place, line in enumerate(run.lines):
             stands = line.text is not None and _can_stand(line.text)

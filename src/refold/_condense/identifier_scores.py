@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import fsum
 from typing import TYPE_CHECKING
 
 from refold._condense.digest.previous import earlier_entries
@@ -50,7 +51,7 @@ def need_in(transcript: Transcript, atoms: Iterable[str] | None = None) -> float
     """Return the need that is expected of some atoms, or of all there are: likelihoods, weighed by kind."""
     scorer = _scorer(transcript)
     likely = scorer.likelihoods(scorer.tally.notes if atoms is None else atoms)
-    return sum(chance * WEIGHTS[kind] for kind, chance in likely if chance)
+    return fsum([chance * WEIGHTS[kind] for kind, chance in likely if chance])  # exact, whatever the order of atoms
 
 
 @memoized
