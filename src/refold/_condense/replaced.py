@@ -72,7 +72,7 @@ class Replacement(Struct, frozen=True):
     turn: int
 
 
-class _Sentence(Struct, frozen=True):
+class _Sentence(Struct, frozen=True, gc=False):
     """A sentence, or a short turn, with what it says."""
 
     message: MessageId

@@ -68,7 +68,7 @@ RULES, RULES_ROOM = (0.03, 0.012, 0.0), 0.05  # of instructions, where they are 
 NEWER = 2e-5  # worth by token of the newest text above the oldest: it settles what need does not
 
 
-class Lines(Struct, frozen=True):
+class Lines(Struct, frozen=True, gc=False):
     """Lines of an output or of a user's turn, or part of a line, that a move has taken away."""
 
     position: int

@@ -34,7 +34,7 @@ NEAR = 1e-12  # ratios that differ by less are equal: the order given decides
 GRAIN = 1 << 24  # worths are whole numbers of this part, so that what is taken away again leaves no remainder
 
 
-class Unit(Struct, eq=False):
+class Unit(Struct, eq=False, gc=False):
     """What is kept or left as one: its tokens, the atoms it holds, and another unit without which it cannot be.
 
     `extra` is worth by token that does not depend on what else is chosen. `of` is whatever the caller knows it by.

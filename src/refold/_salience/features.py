@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from math import log
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from refold._salience.atoms import KNOWN, kind_of
+from refold._salience.lazy_table import LazyTable
 from refold._salience.mentions import Manner, mentions_of
 from refold.core._speakers import is_turn
 
@@ -131,7 +132,7 @@ def features(messages: Sequence[Message]) -> Rows:
         entries = *note[:PLACES], *counted(note[COUNTS], lived=note[LAST] - note[FIRST] > LIFE)
         columns = zip(COLUMNS, entries, strict=True)
         values = [value for (_, feature), entry in columns for value in feature(entry, tally.total)]
-        of = traits(atom)
+        of = traits[atom]
         return (*values, *lasting(*of.itself), *tally.context(of.parts, of.base), tally.density)
 
     return {atom: row(atom, note) for atom, note in tally.notes.items()}
@@ -141,7 +142,7 @@ def prepare(message: Message) -> None:
     """Find what the features will ask of a message and of its atoms; both remember it."""
     for _, atoms in mentions_of(message).by_manner:
         for atom in atoms:
-            traits(atom)
+            traits[atom]
 
 
 def tallied(messages: Sequence[Message]) -> AtomStatistics:
@@ -160,9 +161,9 @@ def tallied(messages: Sequence[Message]) -> AtomStatistics:
     return AtomStatistics(
         len(messages),
         notes,
-        frozenset([part for each in recent for atom in each.every for part in traits(atom).parts]),
-        frozenset([part for each in recent for atom in each.own | each.by_user for part in traits(atom).parts]),
-        frozenset([traits(atom).base for each in mentions[-CALLS:] for atom in each.called if "/" in atom]),
+        frozenset([part for each in recent for atom in each.every for part in traits[atom].parts]),
+        frozenset([part for each in recent for atom in each.own | each.by_user for part in traits[atom].parts]),
+        frozenset([traits[atom].base for each in mentions[-CALLS:] for atom in each.called if "/" in atom]),
     )
 
 
@@ -192,7 +193,7 @@ def counted(counts: int, *, lived: bool) -> tuple[int, ...]:
     return mentioned, own, called, by_tool, by_user, failed, changed, lived, not own and by_tool > OFTEN
 
 
-class AtomTraits(NamedTuple):
+class AtomTraits(Struct, frozen=True, gc=False):
     """What an atom is in every conversation: what its features say, the words in it, and its name without folders.
 
     `itself` are its kind, its length, and whether it names a file with code: what `lasting` asks for.
@@ -203,21 +204,15 @@ class AtomTraits(NamedTuple):
     base: str
 
 
-def traits(atom: str) -> AtomTraits:
-    """Return what an atom is in every conversation."""
-    known = _traits.get(atom)
-    if known is None:
-        if len(_traits) >= KNOWN:
-            _traits.clear()
-        kind = kind_of(atom)
-        itself = kind, len(atom), "." in atom and atom.rsplit(".", 1)[1] in CODE
-        parts = frozenset((atom,) if atom.isdecimal() else map(str.lower, PART.findall(atom)))
-        base = atom.rsplit("/", 1)[-1] if kind == "path" else atom
-        known = _traits[atom] = AtomTraits(_shared.setdefault(itself, itself), parts, base)
-    return known
+def _traits_of(atom: str) -> AtomTraits:
+    kind = kind_of(atom)
+    itself = kind, len(atom), "." in atom and atom.rsplit(".", 1)[1] in CODE
+    parts = frozenset((atom,) if atom.isdecimal() else map(str.lower, PART.findall(atom)))
+    base = atom.rsplit("/", 1)[-1] if kind == "path" else atom
+    return AtomTraits(_shared.setdefault(itself, itself), parts, base)
 
 
-_traits: dict[str, AtomTraits] = {}  # quicker than a cache that keeps the order of its uses
+traits = LazyTable(_traits_of, KNOWN)  # of each atom what it is in every conversation
 _shared: dict[Itself, Itself] = {}  # what is one and the same is found quickest
 
 

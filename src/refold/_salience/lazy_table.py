@@ -11,11 +11,16 @@ __all__ = ["LazyTable"]
 
 
 class LazyTable(dict[Any, Any]):
-    """What a function gives for a value: worked out once for a value, and looked up from then on."""
+    """What a function gives for a value: worked out once for a value, and looked up from then on.
 
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        self.function = function
+    A table that outlives a conversation begins anew at `most` values.
+    """
+
+    def __init__(self, function: Callable[[Any], Any], most: int | None = None) -> None:
+        self.function, self.most = function, most
 
     def __missing__(self, value: Any) -> Any:
+        if self.most is not None and len(self) >= self.most:
+            self.clear()
         computed = self[value] = self.function(value)
         return computed

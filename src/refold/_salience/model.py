@@ -121,9 +121,9 @@ class Scorer:
             if note is None:
                 yield UNKNOWN
                 continue
-            itself, parts, base = traits(atom)
-            far = base not in bases and lately.isdisjoint(parts)  # holds for most
-            key = note, itself, FAR if far else context_of(parts, base)
+            of = traits[atom]
+            far = of.base not in bases and lately.isdisjoint(of.parts)  # holds for most
+            key = note, of.itself, FAR if far else context_of(of.parts, of.base)
             known = judged.get(key)
             if known is None:
                 known = judged[key] = self._judge(*key)

@@ -59,7 +59,7 @@ SIGNS = (
 SIGN = re.compile(r"[\t ;,。，、|]|\\n|>(?=<)")
 
 
-class Segment(Struct, frozen=True):
+class Segment(Struct, frozen=True, gc=False):
     """The characters of a text from `start` to before `stop`, with their atoms: whole lines, or a part of one line.
 
     Between the ends of a very long text `atoms` are all words, of which those count that are names elsewhere, too.

@@ -72,7 +72,7 @@ class RemovedPiece(NamedTuple):
     own: bool = True
 
 
-class _Candidate(NamedTuple):
+class _Candidate(Struct, frozen=True, order=True, gc=False):
     """A word that may be an identifier: its score, and the number of the piece that holds it last.
 
     `raw` is the word with the signs around it, `used` and `seen` tell how many pieces hold it: of users and the
