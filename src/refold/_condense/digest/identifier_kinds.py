@@ -3,8 +3,8 @@
 A list of identifiers is read by an agent that wants to open, call, or look something up by its name. Words of the right
 shape that lead nowhere take room from those that do: positions in a file (`L10`, `340p`, the numbers in front of the
 lines of a search), rests of colour codes (`31m`), durations, timestamps, references to elements of one page (`ref_12`),
-ids and numbers that nothing names, words of prose with a slash between them (`input/output`), phrases of a script without
-blanks that have a name in them, rests of paths (`_test.go` of `*_test.go`), and names of tools' arguments.
+ids and numbers that nothing names, words of prose with a slash between them (`input/output`), phrases of a script
+without blanks that have a name in them, rests of paths (`_test.go` of `*_test.go`), and names of tools' arguments.
 
 Some of these cannot be told from the word alone: a number or an id needs the word that says what it is (`labeled`),
 words with a slash are a path where another path goes through them (`Folders`), and a path is whole where no pattern,
