@@ -26,11 +26,12 @@ from refold._condense.reductions import (
 from refold._condense.steering import scores_of, weigh
 from refold._salience.atoms import names_of, spoken, words_between
 from refold._salience.cover import Cover, Unit
+from refold._salience.lazy_table import LazyTable
 from refold._salience.mentions import mentioned_in
 from refold._salience.segments import Segment, excerpt, extent, segments, segments_of
 from refold._text.places import places_of
 from refold.core._speakers import is_recap, is_turn
-from refold.core.messages import Patch, Reasoning, Text, ToolCall, ToolResult
+from refold.core.messages import Patch, Reasoning, Text, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -248,17 +249,18 @@ def _ranks(draft: Draft, reduction: Reduction, kind: Kind) -> dict[int, int]:
 def _steered(draft: Draft, units: Iterable[Unit], scores: Scores) -> Iterator[tuple[Unit, Place, Segment]]:
     """Yield the units that are segments with a score, with the place of their output; of equal ones only the newest."""
     seen: set[str] = set()
+    known = LazyTable(scores.known)
     for unit in units:
-        match unit.of:
-            case Lines(position=position, reduction=Reduction(result=ToolResult(at=at)) as reduction, segment=segment):
-                place = draft.base[position].id, at
-                if scores.tell(place, segment.start):
-                    text = _text_of(draft, reduction)[segment.start : segment.stop].strip()
-                    if text not in seen or (place, segment.start) in scores.replaced:
-                        seen.add(text)
-                        yield unit, place, segment
-            case _:
-                pass
+        of = unit.of
+        if not isinstance(of, Lines) or of.reduction.result is None:
+            continue
+        place, segment = (draft.base[of.position].id, of.reduction.result.at), of.segment
+        is_replaced = bool(scores.replaced) and (place, segment.start) in scores.replaced
+        if is_replaced or segment.start in known[place]:
+            text = _text_of(draft, of.reduction)[segment.start : segment.stop].strip()
+            if is_replaced or text not in seen:
+                seen.add(text)
+                yield unit, place, segment
 
 
 def _extra(draft: Draft, reduction: Reduction, worth: Mapping[str, float]) -> float:

@@ -95,10 +95,9 @@ class Scores(Struct, frozen=True):
     wrong: Mapping[Place, Mapping[int, float]]
     replaced: frozenset[tuple[Place, int]] = frozenset()
 
-    def tell(self, place: Place, start: int) -> bool:
-        """Tell whether anything is known of a segment."""
-        known = any(start in by_place.get(place, ()) for by_place in (self.requested, self.stepped, self.wrong))
-        return known or (place, start) in self.replaced
+    def known(self, place: Place) -> frozenset[int]:
+        """Return where the segments of an output start that have a score."""
+        return frozenset().union(*(by_place.get(place, ()) for by_place in (self.requested, self.stepped, self.wrong)))
 
 
 def prepare(message: Message) -> None:
