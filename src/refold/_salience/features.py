@@ -115,10 +115,11 @@ class AtomStatistics(Struct, frozen=True):
 
     def context(self, parts: frozenset[str], base: str) -> Context:
         """Return the features of `CONTEXT` of an atom with these words and this name without folders."""
-        if self.lately.isdisjoint(parts):  # what is own is among it
+        near = parts & self.lately
+        if not near:
             return 0.0, 0.0, base in self.bases
-        near, own = len(parts & self.lately), len(parts & self.lately_own)
-        return near / len(parts), own / len(parts), base in self.bases
+        own = near & self.lately_own  # a part of `lately`
+        return len(near) / len(parts), len(own) / len(parts), base in self.bases
 
 
 def features(messages: Sequence[Message]) -> Rows:

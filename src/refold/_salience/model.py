@@ -113,14 +113,15 @@ class Scorer:
         """Yield kind and likelihood of need of each of some atoms; no kind and 0 where one was never mentioned."""
         return ((kind, chance) for kind, chance, _ in self._judged(atoms))
 
-    def _judged(self, atoms: Iterable[str]) -> Iterator[Judged]:
-        """Yield kind, likelihood and worth of each of some atoms: looked up by all that its score depends on."""
+    def _judged(self, atoms: Iterable[str]) -> list[Judged]:
+        """Return kind, likelihood and worth of each of some atoms: looked up by all that its score depends on."""
         tally, judged = self.tally, self.judged
         notes, bases, lately, context_of = tally.notes, tally.bases, tally.lately, tally.context
+        every: list[Judged] = []
         for atom in atoms:
             note = notes.get(atom)
             if note is None:
-                yield UNKNOWN
+                every.append(UNKNOWN)
                 continue
             of = traits[atom]
             far = of.base not in bases and lately.isdisjoint(of.parts)  # holds for most
@@ -128,7 +129,8 @@ class Scorer:
             known = judged.get(key)
             if known is None:
                 known = judged[key] = self._judge(*key)
-            yield known
+            every.append(known)
+        return every
 
     def _judge(self, note: Mentioned, itself: Itself, context: Context) -> Judged:
         """Return kind, likelihood and worth of an atom with this history, that is this, in this context."""
@@ -138,7 +140,6 @@ class Scorer:
             score = FARTHEST if score > 0 else -FARTHEST
         chance = 1 / (1 + exp(-score))
         return itself[0], chance, chance**EVEN * WEIGHTS[itself[0]]
-
 
     def _of_history(self, note: Mentioned) -> tuple[float, float]:
         """Return what the counts of an atom with this history add to its score, and what the positions do."""

@@ -22,6 +22,8 @@ from refold._condense.digest.identifier_kinds import (
     labeled,
     without_codes,
 )
+from refold._salience.atoms import KNOWN
+from refold._salience.lazy_table import LazyTable
 from refold._text.graphemes import grapheme_prefix
 from refold.core.messages import File, Image, Message, Text, ToolCall, ToolResult, memoized
 
@@ -85,6 +87,15 @@ class _Candidate(Struct, frozen=True, order=True, gc=False):
     raw: str
     used: int = 1
     seen: int = 0
+    kind: Kind | None = None
+
+
+class _Spelling(Struct, frozen=True, gc=False):
+    """A word without the signs around it, its kind where it may be an identifier, and what divides its worth."""
+
+    word: str
+    kind: Kind | None
+    penalty: float
 
 
 class Atom(Struct, frozen=True):
@@ -127,7 +138,8 @@ def ledger(
     earlier = {_bare(written): (written, source) for written, source in before}
     for word, (written, _) in earlier.items():
         if word not in standing_words and word not in best:
-            best[word] = _Candidate(OWN / _length_penalty(word), word, EARLIER, written)
+            kind = kind_of(word, written.partition(word)[0])
+            best[word] = _Candidate(OWN / _length_penalty(word), word, EARLIER, written, kind=kind)
     candidates: Iterable[_Candidate] = best.values()
     if len(best) > AHEAD * limit:
         candidates = nlargest(AHEAD * limit, candidates)
@@ -160,7 +172,7 @@ def _of_kinds(candidates: Iterable[_Candidate], arguments: frozenset[str]) -> li
     """Return the candidates that are identifiers with their kind, best first by their score and its weight."""
     ranked: list[tuple[float, _Candidate, Kind]] = []
     for candidate in candidates:
-        kind = kind_of(candidate.word, candidate.raw.partition(candidate.word)[0])
+        kind = candidate.kind
         once = not candidate.used and candidate.seen < REPEATED
         junk = kind is None or candidate.word in arguments or (once and kind in ("id", "number"))
         if kind and not junk:
@@ -220,12 +232,13 @@ def _scores(pieces: Sequence[RemovedPiece], messages: int, standing: set[str]) -
     for raw, number in last.items():
         if raw in standing:
             continue
-        word = raw if raw.isalnum() else raw.strip(AROUND)
+        spelling = SPELLINGS[raw]
+        word = spelling.word
         if word in standing:
             continue
         own, by_tools = uses(raw, 0), sightings(raw, 0)
         worth = OWN_WORTH[min(own, MANY)] + SEEN_WORTH[min(by_tools, MANY)] + late[number]
-        yield _Candidate(worth / _length_penalty(word), word, number, raw, own, by_tools)
+        yield _Candidate(worth / spelling.penalty, word, number, raw, own, by_tools, spelling.kind)
 
 
 def _best_spellings(candidates: Iterable[_Candidate]) -> dict[str, _Candidate]:
@@ -345,8 +358,16 @@ def _identifiers(part: Text | ToolCall | ToolResult) -> tuple[str, ...]:
 def _may_name(raw: str) -> bool:
     if raw.isalpha() and raw[1:].islower():  # a word of prose
         return False
+    return SPELLINGS[raw].kind is not None
+
+
+def _spelling(raw: str) -> _Spelling:
     word = raw if raw.isalnum() else raw.strip(AROUND)
-    return SHORTEST <= len(word) <= LONGEST and kind_of(word, raw.partition(word)[0]) is not None
+    kind = kind_of(word, raw.partition(word)[0]) if SHORTEST <= len(word) <= LONGEST else None
+    return _Spelling(word, kind, _length_penalty(word))
+
+
+SPELLINGS = LazyTable(_spelling, KNOWN)  # by the word with the signs around it
 
 
 def _text_of(part: Text | ToolCall | ToolResult) -> str:

@@ -42,6 +42,7 @@ FAILED = re.compile(
     r"^make(?:\[\d+\])?: \*\*\*|Test Suites?: \d+ failed|test result: FAILED",
     re.M,
 )
+MAY_FAIL = ("fail", "FAIL", "error", "ERR", "panic:", "Traceback", "***")  # one of these stands in what it finds
 PASSED = re.compile(
     r"\b[1-9]\d* (?:passed|passing)|^(?:ok|PASS|OK)\b|test result: ok|BUILD SUCCESS|0 errors|no issues found|"
     r"All checks passed|Success:|Tests?:\s+\d+ passed|Compiled successfully",
@@ -226,4 +227,5 @@ def code_of(result: ToolResult) -> int | None:
 def verdict_of(result: ToolResult) -> str:
     """Return what the output of a check says at its end: that it failed or passed, or nothing."""
     end = result.text[-AT_END:]
-    return "failed" if FAILED.search(end) else "passed" if PASSED.search(end) else ""
+    has_failed = any(map(end.__contains__, MAY_FAIL)) and FAILED.search(end)
+    return "failed" if has_failed else "passed" if PASSED.search(end) else ""
