@@ -19,7 +19,7 @@ from refold._gateway.conversations.planner import Planner
 from refold._gateway.conversations.provenance import StaleThinking
 from refold._gateway.conversations.ready import Exchange
 from refold._gateway.conversations.tracker import ConversationTracker
-from refold._gateway.observability.logs import log_bug
+from refold._gateway.observability.logs import log_bug, log_event
 from refold._gateway.observability.metrics import Metrics
 from refold._gateway.proxy import Exchanges
 from refold._gateway.recall.deferred import DeferredRecall
@@ -62,7 +62,6 @@ __all__ = ["Gateway"]
 
 STORE_TIMEOUT = 3.0  # seconds that a request waits for a store that others lock, or that does not answer
 CLOCK_STEP = 60.0  # seconds by which the store's clock and this machine's may drift apart between two looks
-log = logging.getLogger("refold.gateway")
 
 
 class Gateway:
@@ -152,7 +151,7 @@ class Gateway:
                 clock = await self._keeper.now()
                 if abs(clock - now - offset) > CLOCK_STEP:
                     trusted = now + retention
-                    log.warning("the store's clock was set: no conversation is deleted for its age for a while")
+                    log_event(logging.WARNING, "store's clock was set: no stored conversation is deleted for its age")
                 offset = clock - now
                 if now >= trusted:
                     expired = await self._keeper.expired(clock - retention, retention, used)

@@ -148,8 +148,8 @@ def test_a_compaction_that_fails_is_told_by_the_kind_of_its_error(gateway, expor
         raise RuntimeError("secret words")
 
     controlled.actions.append(fail)
-    serving, _ = gateway(["fine"], window=16_000, background=False, policy=controlled.path)
-    call(serving.url, body=chat(9))
+    serving, _ = gateway(["fine"], window=18_000, background=False, policy=controlled.path)
+    call(serving.url, body=chat(9, max_tokens=100))
     serving.stop()
     compaction, exchange = exporter.get_finished_spans()
     assert compaction.attributes["error.type"] == "CompactionAborted"

@@ -49,6 +49,7 @@ from msgspec.structs import replace
 from refold import formats
 from refold._compaction.request import gauged
 from refold._gateway.conversations.provenance import SentHistory, Under
+from refold._gateway.conversations.thrash import thrash
 from refold._gateway.wire.body import native
 from refold.core._engine import waiting
 from refold.core._json import is_whole, string_of
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from refold._gateway.conversations.budgets import Bound
+    from refold._gateway.conversations.thrash import Thrash
     from refold._gateway.recall.deferred_call import DeferredCall
     from refold._gateway.wire.body import Bytes, ParsedBody, Values
     from refold._gateway.wire.routes import Dialect
@@ -157,6 +159,7 @@ class Conversation:
         self.wanted: Wanted | None = None
         self.cooldown_tokens = 0  # tokens below which no further compaction is tried
         self.shadow: Plan | None = None  # what a gateway that only reports would have done
+        self.thrashing: Thrash | None = None  # as of the last look
         self.waiting: BreakEven | None = None  # of a compaction that waits until it pays
         self.window_was_full = False  # the last answer showed that the window was full
         self.known_messages = 0  # leading messages that were in an earlier request
@@ -519,6 +522,22 @@ class Conversation:
             )  # fmt: skip
             self.waiting = waiting(bound.policy, gauged(view, bound.policy, estimated, since))
         return self.waiting is not None
+
+    def look_for_thrash(self, bound: Bound, fixed_part: Fixed) -> Thrash | None:
+        """Tell whether the conversation, which is read, is compacted too often, and record it."""
+        messages, fixed = self.transcript.messages, self.fixed_tokens(bound, fixed_part)
+        self.thrashing = thrash(self.plans, messages, bound.budget.input, fixed) if self.plans else None
+        return self.thrashing
+
+    def fixed_tokens(self, bound: Bound, fixed_part: Fixed) -> int:
+        """Return the tokens that no compaction removes: tools and instructions, be they messages or not."""
+        return fixed_part.tokens + sum(self._tokens(each, bound) for each in self.transcript.messages[: self.lead])
+
+    def request_size(self, bound: Bound) -> int:
+        """Return the tokens of the newest message of the user that brings no results."""
+        words = (message for message in reversed(self.transcript.messages) if message.role == "user")
+        newest = next((message for message in words if not message.results), None)
+        return 0 if newest is None else self._tokens(newest, bound)
 
     def usage(self) -> Usage | None:
         """Return the last report, in messages of the view; None where plans have changed since."""

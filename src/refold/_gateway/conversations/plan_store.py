@@ -21,6 +21,7 @@ from refold._gateway.conversations.conversation import within
 from refold._gateway.conversations.encryption import Seal
 from refold._gateway.conversations.provenance import StoredRange
 from refold._gateway.conversations.store_access import StoreAccess
+from refold._gateway.observability.logs import log_event
 from refold._gateway.recall.deferred_call import DeferredCall
 from refold.core._plan_json import load_plan
 from refold.core.budget import Usage
@@ -51,7 +52,6 @@ LONGEST = 720.0  # seconds for which others wait for one that is at work (V12)
 SEARCHED = 50  # sessions, the newest, in which a plan is looked for
 CHECKED = 20  # sessions, the newest, that are looked at for a plan when a gateway starts
 OURS = "conv_"  # how conversations of a gateway are named; a store may hold sessions of others
-log = logging.getLogger("refold.gateway")
 
 
 class PlanStore:
@@ -155,7 +155,7 @@ class PlanStore:
     def forget(self, conversation: Conversation) -> None:
         """Let go of what is held of a conversation that leaves the memory."""
         if self._unsaved.pop(conversation.id, None) is not None and not conversation.deleted:
-            log.warning("a conversation left the memory before the store worked again: it will be compacted anew")
+            log_event(logging.WARNING, "plans dropped before the store worked again", conversation=conversation.id)
         self._metrics.unsaved.set(len(self._unsaved))
 
     async def behind(self, plan: str, owner: str | None = None) -> list[MessageId]:
@@ -244,7 +244,7 @@ class PlanStore:
     async def close(self) -> None:
         """Write what is held, as far as the store works, and give connections back."""
         if self._unsaved and not (await self._access.works() and await self._save_all()):
-            log.error("%d conversations end with plans that the store did not take", len(self._unsaved))
+            log_event(logging.ERROR, "ends with plans that the store did not take", conversations=len(self._unsaved))
         await self._access.close()
 
     def _hold(self, conversation: Conversation) -> None:

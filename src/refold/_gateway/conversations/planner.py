@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import nullcontext, suppress
-from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from refold._compaction.driver import plan_request
 from refold._compaction.options import Options
-from refold._compaction.request import check_plans, request_for
-from refold._compaction.result import verified_result
+from refold._gateway.conversations.best_plan import PlanningInput, best_plan
 from refold._gateway.conversations.failed import CompactionAborted, PlanConflict
 from refold._gateway.conversations.store_access import finished
-from refold._gateway.observability.metrics import NEW_OUTPUT, NOTHING
+from refold._gateway.conversations.thrash import crowded_goal, with_room
+from refold._gateway.observability.logs import log_event
+from refold._gateway.observability.metrics import NOTHING, reason_of
 from refold._gateway.observability.tracing import compaction_span
 from refold.core.budget import Usage
-from refold.core.edits import fold
 from refold.core.plan import Base, Plan
 from refold.core.policy import Policy
-from refold.core.transcript import Transcript
 from refold.core.view import Cause
 from refold.errors import RefoldError, StoreError, WriteConflict
 from refold.models._thinking import SIGNED_BLOCKS
 from refold.policies._internal import REPAIR_REQUEST, STRIP_MEDIA, drop_reasoning
 from refold.sessions._session_options import with_keep_recent
-from refold.stages.truncate_new import TruncateNew
 
 if TYPE_CHECKING:
     from refold._gateway.conversations.conversation import Conversation
@@ -36,7 +33,6 @@ if TYPE_CHECKING:
     from refold._gateway.conversations.provenance import StaleThinking
     from refold._gateway.observability.metrics import Metrics
     from refold._gateway.settings import GatewaySettings
-    from refold.core.edits import Edit
     from refold.handlers import Handlers
     from refold.models.provider_errors import ProviderError
     from refold.sessions._context_stats import CompactionStats
@@ -46,12 +42,6 @@ __all__ = ["CompactionAborted", "Planner"]
 WAITING = "waiting"  # why a compaction that the trigger has started did not take place
 AT_ONCE = 256 * 1024  # bytes that are read without leaving the event loop
 PLAUSIBLE = 2  # a likely overflow is one where the request, as counted, fills at least one part in two of the window
-
-
-def reason_of(plan: Plan) -> str:
-    """Return what a plan is reported as: its cause, or that it cut new output alone."""
-    alone = plan.steps and all(record.stage == TruncateNew.__name__ for record in plan.steps)
-    return NEW_OUTPUT if alone else plan.cause.value
 
 
 class Planner:
@@ -82,15 +72,17 @@ class Planner:
         Raises:
             CompactionAborted: the compaction was due and came to nothing.
         """
-        conversation, bound = target.conversation, target.bound
         await self.recognize(target)
+        target = _with_room(target)
+        conversation, bound = target.conversation, target.bound
         fixed_part = conversation.fixed_part(target.dialect, bound)
         tokens, limit = conversation.measure(bound, fixed_part), bound.budget.input
         waits = conversation.weigh(bound, fixed_part)
+        thrashes = conversation.look_for_thrash(bound, fixed_part) is not None and not conversation.window_was_full
         if (
             waits
             or not (conversation.window_was_full or bound.due(tokens))
-            or (tokens < conversation.cooldown_tokens and tokens <= limit)
+            or ((thrashes or tokens < conversation.cooldown_tokens) and tokens <= limit)
         ):
             early = not self._settings.shadow and (
                 conversation.has_oversized_output(bound, bound.wakes)
@@ -260,6 +252,7 @@ class Planner:
             CompactionAborted: nothing can be done.
         """
         await self.read(target)
+        target = _with_room(target)
         if error.kind == "request_too_large":
             return await self.compact(target, Cause.MANUAL, STRIP_MEDIA)
         if error.kind == "context_overflow" and error.confidence == "likely" and not _plausible(target):
@@ -333,37 +326,39 @@ class Planner:
             plans=conversation.plans, instructions=instructions or None,
         )  # fmt: skip
         options = options if keep_recent is None else with_keep_recent(options, keep_recent)
-        natives, dropped = [message.native for message in messages], conversation.stale_edits(bound)
+        by_size = policy is None and cause is not Cause.MANUAL
+        if by_size:
+            fixed, request = conversation.fixed_tokens(bound, fixed_part), conversation.request_size(bound)
+            goal = bound.policy.goal.tokens(budget, fixed_part.tokens)
+            options = replace(options, goal=crowded_goal(conversation.thrashing, goal, budget.input, fixed, request))
+        too_large = by_size and (cause is not Cause.THRESHOLD or conversation.measure(bound, fixed_part) > budget.input)
+        work = PlanningInput(
+            messages, options, conversation.estimates, conversation.stale_edits(bound), self._handlers,
+            too_large=too_large, assumed=bound.assumed,
+        )  # fmt: skip
         by = (policy or bound.policy).name
         with self._metrics.compacting(), compaction_span(target.model, conversation.id, by, cause.value) as traced:
             try:
-                plan = await asyncio.to_thread(self._planned, natives, options, conversation, dropped)
+                best = await asyncio.to_thread(best_plan, work)
             except RefoldError as error:
                 conversation.begin_cooldown(conversation.measure(bound, fixed_part), bound.budget.window)
                 raise CompactionAborted(type(error).__name__) from error
             except Exception as error:  # whatever a policy or summarizer of others raises, the request goes on
                 raise CompactionAborted(type(error).__name__) from error
-            traced(plan)
+            traced(best.plan)
+        plan = best.plan
         conversation.begin_cooldown(plan.sizes.after, bound.budget.window)
         if plan.empty:
             raise CompactionAborted(NOTHING)
+        if best.failed:
+            if self._settings.strict and cause is Cause.THRESHOLD and plan.sizes.after > plan.sizes.limit:
+                raise CompactionAborted(best.failed)
+            self._metrics.failed(best.failed)
+            log_event(
+                logging.WARNING, "best plan used", conversation=conversation.id, failed=best.failed,
+                configured=bound.policy.name, policy=plan.policy, after=plan.sizes.after, limit=plan.sizes.limit,
+            )  # fmt: skip
         return plan
-
-    def _planned(
-        self, natives: list[Any], options: Options, conversation: Conversation, dropped: tuple[Edit, ...]
-    ) -> Plan:
-        messages = conversation.transcript.messages[: len(natives)]
-        # Stages remember on messages what they found in them, many times their size: that goes with these copies.
-        copies = Transcript(tuple(map(copy, messages)))
-        start = None
-        if dropped:
-            plans = check_plans(options.plans, copies)
-            runs, tips = [plan.edits for plan in plans], [plan.base.tip for plan in plans]
-            start = fold(copies.messages, [*runs, dropped], tips)
-        request = request_for(natives, options, transcript=copies, estimates=conversation.estimates, start=start)
-        run = plan_request(request, self._handlers)
-        verified_result(run, natives)
-        return run.plan
 
     async def _adopt(self, target: CompactionTarget, plan: Plan, cause: str) -> None:
         conversation = target.conversation
@@ -372,8 +367,16 @@ class Planner:
         if self._settings.shadow:
             conversation.record_shadow(plan)
             return
+        before = conversation.thrashing
         await self._enforce(target, plan)
         conversation.mark_shortened()
+        fixed_part = conversation.fixed_part(target.dialect, target.bound)
+        if before is None and (thrashing := conversation.look_for_thrash(target.bound, fixed_part)) is not None:
+            self._metrics.thrashes.inc()
+            log_event(
+                logging.WARNING, "thrashing", conversation=conversation.id, fixed=thrashing.fixed, room=thrashing.room,
+                remedy="a larger window, fewer tools or a shorter system prompt",
+            )  # fmt: skip
 
     async def _enforce(self, target: CompactionTarget, plan: Plan) -> None:
         conversation = target.conversation
@@ -389,6 +392,16 @@ class Planner:
             await self._keeper.keep(conversation, plan)
         if conversation.deleted and conversation.session_id:
             await self._keeper.delete(conversation.session_id)
+
+
+def _with_room(target: CompactionTarget) -> CompactionTarget:
+    """Return a target whose reserve for an answer of no stated length leaves room for messages."""
+    conversation, bound = target.conversation, target.bound
+    if conversation.wants(target.dialect).output is not None:
+        return target
+    fixed = conversation.fixed_tokens(bound, conversation.fixed_part(target.dialect, bound))
+    budget = with_room(bound.budget, fixed, conversation.request_size(bound))
+    return target if budget is bound.budget else replace(target, bound=replace(bound, budget=budget))
 
 
 def _plausible(target: CompactionTarget) -> bool:

@@ -12,6 +12,7 @@ import logging
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
+from refold._gateway.observability.logs import log_event
 from refold.errors import SessionNotFound, StoreError, WriteConflict
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ __all__ = ["StoreAccess", "finished"]
 RETRY = 1.0  # seconds between two attempts to write to a store that has failed
 CHECKED = 1.0  # seconds for which a write that succeeded proves that others would
 T = TypeVar("T")
-log = logging.getLogger("refold.gateway")
 
 
 class StoreAccess:
@@ -86,7 +86,7 @@ class StoreAccess:
         if not self.down:
             self.down = True
             self._metrics.store_up.set(0)
-            log.error("the store fails (%s): plans are held in memory until it works", type(error).__name__)
+            log_event(logging.ERROR, "store fails: plans are held in memory", kind=type(error).__name__)
         self.retry()
 
     async def works(self) -> bool:
@@ -99,7 +99,7 @@ class StoreAccess:
         if self.down:
             self.down = False
             self._metrics.store_up.set(1)
-            log.warning("the store works again: what was held in memory is written")
+            log_event(logging.WARNING, "store works again: plans held in memory are written")
         return True
 
     async def _retry(self) -> None:

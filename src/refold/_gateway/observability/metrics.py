@@ -15,6 +15,7 @@ from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.registry import Collector
 
 from refold._gateway.observability.logs import log_event
+from refold.stages.truncate_new import TruncateNew
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,13 +24,19 @@ if TYPE_CHECKING:
     from refold.core.plan import Plan
     from refold.models._usage_report import UsageReport
 
-__all__ = ["NEW_OUTPUT", "NOTHING", "Metrics"]
+__all__ = ["NEW_OUTPUT", "NOTHING", "Metrics", "reason_of"]
 
 NOTHING = "nothing to compact"
 NEW_OUTPUT = "new-output"  # what a plan is reported as that cut new output alone
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 KINDS = ("input", "output", "cached")  # tokens that a provider reports
+
+
+def reason_of(plan: Plan) -> str:
+    """Return what a plan is reported as: its cause, or that it cut new output alone."""
+    alone = plan.steps and all(record.stage == TruncateNew.__name__ for record in plan.steps)
+    return NEW_OUTPUT if alone else plan.cause.value
 
 
 class Times(Collector):
@@ -84,9 +91,16 @@ class Metrics:
             "refold_compaction_seconds", "Seconds of a compaction", registry=registry, buckets=SECONDS
         )
         Gauge("refold_conversations", "Conversations in memory", registry=registry).set_function(lambda: len(tracker))
+        Gauge(
+            "refold_thrashing_conversations", "Conversations in memory that are compacted too often", registry=registry
+        ).set_function(lambda: sum(each.thrashing is not None for each in tracker.all()))
         Gauge("refold_conversation_bytes", "Bytes of conversations in memory", registry=registry).set_function(
             lambda: tracker.size
         )
+        self.thrashes = Counter(
+            "refold_thrashes", "Conversations whose fixed content left so little that they were compacted too often",
+            registry=registry,
+        )  # fmt: skip
         self.store_failures = Counter("refold_store_failures", "Uses of the store that failed", registry=registry)
         self.store_up = Gauge("refold_store_up", "1 while the store works, 0 while it fails", registry=registry)
         self.store_up.set(1)

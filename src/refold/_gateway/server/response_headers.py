@@ -29,6 +29,10 @@ def response_headers(ready: Ready) -> Headers:
     if ready.target is not None:
         conversation = ready.target.conversation
         out.append(_header("conversation", conversation.id))
+        if conversation.thrashing is not None:
+            thrashing = conversation.thrashing
+            out += [_header("thrashing", thrashing.close), _header("fixed", thrashing.fixed)]
+            out.append(_header("room", thrashing.room))
         if conversation.unsaved:
             out.append(_header("unsaved", len(conversation.plans) - conversation.stored_plans))
         if conversation.plans or conversation.shadow is not None:
@@ -64,6 +68,8 @@ def _plan_fields(ready: Ready, conversation: Conversation) -> Json:
         return {}
     sizes = plan.sizes
     out = {"plan": plan.id, "policy": plan.policy, "tokens-before": sizes.before, "tokens-after": sizes.after}
+    if sizes.after > sizes.limit:
+        out["over-budget"] = sizes.after - sizes.limit
     if plan.break_even is not None:
         out |= _economy_fields(plan.break_even)
     return out if plan is not conversation.shadow else {f"shadow-{name}": value for name, value in out.items()}
