@@ -339,7 +339,7 @@ class Planner:
         by = (policy or bound.policy).name
         with self._metrics.compacting(), compaction_span(target.model, conversation.id, by, cause.value) as traced:
             try:
-                best = await asyncio.to_thread(best_plan, work)
+                best = await asyncio.to_thread(lambda: best_plan(work))
             except RefoldError as error:
                 conversation.begin_cooldown(conversation.measure(bound, fixed_part), bound.budget.window)
                 raise CompactionAborted(type(error).__name__) from error
