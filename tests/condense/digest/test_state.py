@@ -1,4 +1,4 @@
-from refold._condense.digest.findings import decisions, no_work, todos, tried
+from refold._condense.digest.findings import decisions, no_work, tried
 from refold._condense.digest.render import digest_text
 from refold._condense.digest.state import state
 from refold.testing import talk, view_of
@@ -27,23 +27,6 @@ def test_the_last_check_is_told_with_its_end():
     assert lines[1] == "last check (turn 1): bash `go test ./...` → passed"
 
 
-def test_tasks_that_tools_keep_one_by_one_are_a_list():
-    transcript = talk(
-        "u: go",
-        'a: x | TaskCreate({"subject": "read it"}) as c1 | TaskCreate({"subject": "mend it"}) as c2',
-        'a: x | TaskUpdate({"taskId": "1", "status": "completed"}) as c3',
-        'a: x | TaskUpdate({"taskId": "2", "status": "in_progress"}) as c4',
-    )
-    assert todos(transcript.messages) == (("read it",), ("mend it (in_progress)",))
-    later = talk(
-        "u: go",
-        'a: x | TaskCreate({"subject": "mend it"}) as c2',
-        "t: c2 = Task #2 created successfully: mend it",
-        'a: x | TaskUpdate({"taskId": "2", "status": "completed"}) as c3',
-    )
-    assert todos(later.messages) == (("mend it",), ())
-
-
 def test_junk_is_nothing_that_was_done_and_a_try_that_failed_is_told():
     assert no_work("API Error: 529 overloaded")
     assert not no_work("Error handling is in place now.")
@@ -66,3 +49,9 @@ def test_a_decision_is_told_and_what_only_speaks_of_skills_or_is_supposed_is_non
         "The cause is the lock, so I'll keep the cache.\n```sh\necho instead of that, we use this\n```",
     )
     assert decisions(transcript.messages) == ("The cause is the lock, so I'll keep the cache.",)
+
+
+def test_a_list_of_tasks_from_before_the_current_request_is_told_with_its_turn():
+    lines = ("u: go", 'a: x | TodoWrite({"todos": [{"content": "mend it", "status": "pending"}]}) as c1', "t: c1 = ok")
+    assert "to do: mend it" in told(*lines)
+    assert "to do: mend it (list of turn 1)" in told(*lines, "a: Half done.", "u: Now write the notes.")

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from refold._condense.call_facts import arguments_of, is_shell, plain_name, reads, writes
+from refold._condense.call_facts import is_shell, plain_name, reads, writes
 from refold._condense.call_outline import call_line, content_summary, one_line
+from refold._condense.digest import task_lists
 from refold._condense.digest.identifier_kinds import argument_names
 from refold._condense.digest.identifier_ledger import identifiers_of
 from refold._condense.digest.outcomes import answered, code_of, failed, verdict_of
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.targets import target_of
+from refold._condense.digest.task_lists import keeps_tasks
 from refold.core._speakers import is_turn
-from refold.core.messages import Message, MessageId, ToolCall, ToolResult, memoized, text_of
+from refold.core.messages import Message, MessageId, memoized, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,8 +33,6 @@ __all__ = [
     "prepare",
     "prose",
     "searches",
-    "tasks_of",
-    "todos",
     "tried",
     "values",
 ]
@@ -94,7 +94,6 @@ NO_WORK = re.compile(
 ASKERS = re.compile(r"^ask_?(?:user|followup|the_user|human)|user_?(?:question|input)$|^question$")  # tools, by name
 NO_WORK_LENGTH = 400  # characters: a longer text is an answer, whatever it begins with
 FENCED = re.compile(r"^ *```.*?(?:^ *```|\Z)", re.S | re.M)
-BOX = re.compile(r"^\s*(?:[-*]|\d+[.)]) \[([ xX~-])\] (.+)$", re.M)
 VALUE = re.compile(
     r"(?<![\w./-])([A-Za-z_][\w-]*(?:\.[\w-]+)*) ?= ?[`\"']?([\w@][\w./:@%+-]{1,80})|"
     r"^[\s>*-]*[`\"']?([A-Za-z_][\w.-]{2,40})[`\"']?: [`\"']?([\w@][\w./:@%+-]{1,80})[`\"']?\s*$",
@@ -105,22 +104,17 @@ ON_THE_WAY = re.compile(
     r"(?:Now|OK|Okay|Good|Great|Perfect|Next)?[,.!]? ?(?:let me|let's|I(?:'|’)?(?:ll| will))\b", re.I
 )
 ON_THE_WAY_LENGTH = 160  # characters: what an answer says on the way to the next call, and nothing else
-LISTS = ("todos", "todo_list", "plan", "items", "tasks")
-DONE = ("completed", "done", "complete")
-TASK = re.compile(r"Task #(\d+) created")
-CREATE, UPDATE = "taskcreate", "taskupdate"  # tools that keep a list of tasks one by one
-WORDS = ("content", "step", "title", "text", "task", "description")
 
 
 def prepare(message: Message) -> None:
     """Find what a digest will ask of a message; the message and its parts remember it."""
     if message.role == "assistant":
-        for of_answer in (_decided, _tried, _opening, _boxes):
+        for of_answer in (_decided, _tried, _opening):
             of_answer(message)
     if message.role in ("user", "assistant"):
         _values(message)
+    task_lists.prepare(message)
     for call in message.calls:
-        _items(call)
         identifiers_of(call)
         argument_names(call)
         call_line(call)
@@ -138,7 +132,7 @@ def searches(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
     for call, result in answered(view, reversed(messages)):
         if len(results) >= MOST:
             break
-        if not (is_shell(call) or reads(call) or writes(call) or failed(call, result) or _keeps_tasks(call)):
+        if not (is_shell(call) or reads(call) or writes(call) or failed(call, result) or keeps_tasks(call)):
             results[call_line(call)] = None
     return tuple(line for line in results if len(line.split()) > 1)  # a bare name leads nowhere
 
@@ -259,66 +253,6 @@ def _opening(message: Message) -> str:
     return one_line(text_of(message), 300)
 
 
-def todos(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Return what the newest list of tasks has as done and as remaining; None where there is no list."""
-    for message in reversed(messages):
-        for call in reversed(message.calls):
-            if _keeps_tasks(call):
-                return _task_list(messages)
-            if items := _items(call):
-                done = tuple(text for text, state in items if state in DONE)
-                rest = (f"{text} ({state})" if state == "in_progress" else text for text, state in items)
-                return done, tuple(line for line, (text, _) in zip(rest, items, strict=True) if text not in done)
-        boxes = _boxes(message) if message.role == "assistant" else ()
-        if boxes:
-            return (
-                tuple(one_line(text, 200) for mark, text in boxes if mark in "xX"),
-                tuple(one_line(text, 200) for mark, text in boxes if mark not in "xX"),
-            )
-    return None
-
-
-def _keeps_tasks(call: ToolCall) -> bool:
-    return plain_name(call.name) in (CREATE, UPDATE)
-
-
-@memoized
-def _task_id(result: ToolResult) -> str:
-    """Return the number that a tool gave a task, in a short result that says so."""
-    match = TASK.match(result.text) if result.text[:5] == "Task " else None
-    return match[1] if match else ""
-
-
-def _task_list(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return done and remaining tasks of tools that create them one by one, numbered from 1, and change their state."""
-    ids = {result.call_id: number for message in messages for result in message.results if (number := _task_id(result))}
-    tasks: dict[str, str] = {}
-    states: dict[str, str] = {}
-    for message in messages:
-        for call in message.calls:
-            name, arguments = plain_name(call.name), arguments_of(call) if _keeps_tasks(call) else {}
-            if name == CREATE:
-                tasks[ids.get(call.call_id, str(len(tasks) + 1))] = one_line(str(arguments.get("subject", "")), 200)
-            elif name == UPDATE:
-                states[str(arguments.get("taskId", ""))] = str(arguments.get("status", ""))
-    open_ = {key: text for key, text in tasks.items() if text and states.get(key) not in (*DONE, "deleted")}
-    done = tuple(text for key, text in tasks.items() if text and states.get(key) in DONE)
-    progress = {key: " (in_progress)" if states.get(key) == "in_progress" else "" for key in open_}
-    return done, tuple(f"{text}{progress[key]}" for key, text in open_.items())
-
-
-@memoized
-def tasks_of(transcript: Transcript) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Return what `todos` finds in a whole transcript."""
-    return todos(transcript.messages)
-
-
-@memoized
-def _boxes(message: Message) -> tuple[tuple[str, str], ...]:
-    text = text_of(message)
-    return tuple(BOX.findall(text)) if "] " in text else ()
-
-
 def values(messages: Sequence[Message]) -> tuple[str, ...]:
     """Return `name = value` for values that users and the assistant name in words, newest first, one a name."""
     results: dict[str, str] = {}
@@ -345,18 +279,3 @@ def _values(message: Message) -> tuple[tuple[str, str], ...]:
         and any(char.isdigit() or char in "/._" for char in value)
         and not CODE.fullmatch(value)
     )
-
-
-@memoized
-def _items(call: ToolCall) -> list[tuple[str, str]]:
-    if not any(f'"{key}"' in call.arguments for key in LISTS):
-        return []
-    arguments = arguments_of(call)
-    listed: Any = next((value for key in LISTS if isinstance(value := arguments.get(key), list)), [])
-    results: list[tuple[str, str]] = []
-    for item in listed:
-        if isinstance(item, dict):
-            words = next((value for key in WORDS if isinstance(value := item.get(key), str)), "")
-            if words:
-                results.append((one_line(words, 200), str(item.get("status", "")).lower()))
-    return results

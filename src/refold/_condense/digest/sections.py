@@ -13,13 +13,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._condense.digest.file_log import CHANGED, READ, file_log
-from refold._condense.digest.findings import answers_by_tool, decisions, openings, searches, todos, tried, values
+from refold._condense.digest.findings import answers_by_tool, decisions, openings, searches, tried, values
 from refold._condense.digest.model_account import ACCOUNT
 from refold._condense.digest.outcomes import CallOutcome, answered, failed, outcomes
 from refold._condense.digest.previous import earlier_entries
 from refold._condense.digest.quotes import GOAL
 from refold._condense.digest.state import STATE, TODO, state
 from refold._condense.digest.targets import Target, target_in, targets_of
+from refold._condense.digest.task_lists import newest_task_list, task_list
 from refold._condense.identifier_scores import likeliest_first
 from refold._condense.pins import CONSTRAINTS
 
@@ -91,9 +92,9 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     yield Section(REQUESTS, quotes.requests, 0.3, newest_first=True)
     decided = (*answers_by_tool(view, messages), *decisions(messages))
     yield Section("Decisions and reasons", decided, 0.08, newest_first=True)
-    tasks = None if todos(staying) else todos(messages)
+    tasks = None if task_list(staying) else task_list(messages)
     closing, others = openings(view.transcript, messages)
-    yield Section("Done", (*reversed(tasks[0] if tasks else ()), *closing), 0.06, newest_first=True)
+    yield Section("Done", (*reversed(tasks.done if tasks else ()), *closing), 0.06, newest_first=True)
     ends = outcomes(view, messages, staying)
     wrong = [end for end in ends if end.failed and not end.target.looks]
     closed = [_line(end) + PASSED_LATER * end.passed_later for end in _newest(end for end in wrong if not end.open)]
@@ -126,7 +127,7 @@ def _with_earlier(section: Section, view: View) -> Section:
     """Return a section with the entries of earlier digests: those first, as far as they hold, and each once."""
     before = earlier_entries(view.transcript)
     earlier = before.lines(section.title)
-    if section.title == STATE and not any(line.startswith(TODO) for line in section.lines):
+    if section.title == STATE and newest_task_list(view.transcript) is None:
         remaining = (
             *(line for line in earlier if line.startswith(TODO)),
             *(TODO + line for line in before.lines(REMAINING)),

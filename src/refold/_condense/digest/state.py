@@ -9,9 +9,10 @@ import re
 from typing import TYPE_CHECKING
 
 from refold._condense.call_outline import call_line, one_line
-from refold._condense.digest.findings import SENTENCE, no_work, prose, tasks_of
+from refold._condense.digest.findings import SENTENCE, no_work, prose
 from refold._condense.digest.outcomes import answered, ended
 from refold._condense.digest.targets import target_of
+from refold._condense.digest.task_lists import newest_task_list
 from refold._condense.digest.turns import turns_at
 from refold.core._speakers import is_turn
 from refold.core.messages import memoized
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from refold.core.messages import Message
+    from refold.core.transcript import Transcript
     from refold.core.view import View
 
 __all__ = ["STATE", "TODO", "state"]
@@ -42,8 +44,18 @@ INTENT = re.compile(
 
 def state(view: View) -> tuple[str, ...]:
     """Return lines on the state of the work, the most telling first."""
-    tasks = tasks_of(view.transcript)
-    return (*_intent(view), *_last_check(view), *(f"{TODO}{line}" for line in (tasks[1] if tasks else ())))
+    return (*_intent(view), *_last_check(view), *_to_do(view.transcript))
+
+
+def _to_do(transcript: Transcript) -> Iterator[str]:
+    """Yield the tasks that remain; of a list that is older than the current request with its turn."""
+    tasks = newest_task_list(transcript)
+    if tasks is None:
+        return
+    turns = turns_at(transcript)
+    turn = turns[transcript.index[tasks.message]]
+    of_turn = f" (list of turn {turn})" if turn < turns[-1] else ""
+    yield from (f"{TODO}{line}{of_turn}" for line in tasks.remaining)
 
 
 def _intent(view: View) -> Iterator[str]:
