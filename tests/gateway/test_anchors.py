@@ -18,7 +18,7 @@ def calls(first, last):
 
 
 def test_what_stands_before_a_compaction_block_is_not_measured(gateway):
-    serving, provider = gateway(window=30_000, background=False)
+    serving, provider = gateway(window=30_000, background=False, native_compaction="pass")
     said = [{"role": "user", "content": "Go."}, *calls(0, 40)]
     said.append({"role": "assistant", "content": [BLOCK, {"type": "text", "text": "Going on."}]})
     said.append({"role": "user", "content": "Go on."})

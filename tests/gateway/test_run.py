@@ -196,9 +196,21 @@ def test_what_is_configured_holds_for_the_gateway_unless_an_option_says_otherwis
 def test_triggers_and_policies_of_models_and_routes_are_options(monkeypatch, tmp_path):
     made = settings(
         monkeypatch, tmp_path, "--route-policy", "/v1/messages=claude-code", "--route-trigger", "/v1beta/models=0.5",
-        "--model-trigger", "gpt-4o=60k", "--model-policy", "gpt-4o=vibe",
+        "--model-trigger", "gpt-4o=60k", "--model-policy", "gpt-4o=vibe", "--native-compaction", "pass",
+        "--route-native-compaction", "/v1/messages=shadow", "--model-native-compaction", "gpt-4o=emulate",
     )  # fmt: skip
     assert made.trigger is None
     assert (made.policies, made.route_policies) == ({"gpt-4o": "vibe"}, {"/v1/messages": "claude-code"})
     assert made.triggers == {"gpt-4o": Exactly(60_000, inclusive=True)}
     assert made.route_triggers == {"/v1beta/models": Share(0.5, inclusive=True)}
+    assert (made.native_compaction, made.route_native_compaction) == ("pass", {"/v1/messages": "shadow"})
+    assert made.model_native_compaction == {"gpt-4o": "emulate"}
+
+
+@pytest.mark.parametrize(("environment", "value"), [
+    ({}, "true"), ({"ENABLE_TOOL_SEARCH": "auto"}, "auto"), ({"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}, None),
+])  # fmt: skip
+def test_claude_code_keeps_its_tool_search_where_upstream_is_anthropics_own(environment, value):
+    program = "import json, os; print(json.dumps(os.environ.get('ENABLE_TOOL_SEARCH')))"
+    done = run("run", "--store", "memory", "--", sys.executable, "-c", program, **environment)
+    assert json.loads(done.stdout) == value

@@ -25,8 +25,17 @@ __all__ = ["from_file", "in_force", "named_file"]
 
 # tables of the file, and by their keys the options that take NAME=VALUE
 TABLES = {
-    "models": {"policy": "model_policies", "trigger": "model_triggers", "window": "model_windows"},
-    "routes": {"policy": "route_policies", "trigger": "route_triggers"},
+    "models": {
+        "policy": "model_policies",
+        "trigger": "model_triggers",
+        "window": "model_windows",
+        "native_compaction": "model_native_compactions",
+    },
+    "routes": {
+        "policy": "route_policies",
+        "trigger": "route_triggers",
+        "native_compaction": "route_native_compactions",
+    },
 }
 UPSTREAMS = ("openai", "anthropic", "gemini")
 SECRETS = {  # names of variables

@@ -42,6 +42,8 @@ def command(words: tuple[str, ...], acts: dict[str, Any]) -> int:
     place = gateway.url + (f"/token/{quote(settings.token, safe='')}" if settings.token else "")
     own = {"REFOLD_ADMIN_TOKEN": admin_token}
     environment = {**os.environ, **own, **{name: place + tail for name, (_, tail) in NAMES.items()}, **_unproxied()}
+    if settings.is_vendor("anthropic"):  # Claude Code turns its search for tools off behind any other base URL
+        environment.setdefault("ENABLE_TOOL_SEARCH", "true")
     with started(gateway):
         try:
             code = _ran(list(words), environment)

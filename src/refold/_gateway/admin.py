@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
@@ -62,7 +61,7 @@ if TYPE_CHECKING:
     from refold._gateway.wire.routes import Dialect
     from refold.core.plan import Plan
 
-__all__ = ["PATHS", "Admin", "is_ours"]
+__all__ = ["PATHS", "Admin", "CompactionWish", "is_ours"]
 
 Access: TypeAlias = Literal["anybody", "client", "owner", "administrator"]
 PATHS = re.compile(r"/livez|/readyz|/metrics|/v1/compact|/v1/recall(?:/.+)?|/v1/sessions(?:/.+)?")
@@ -210,18 +209,6 @@ class Admin:
         order = ids or list(originals)
         return [{"id": id, "message": originals[id]} for id in order if id in originals]
 
-    async def responses_compact(self, target: CompactionTarget) -> Response:
-        """Serve OpenAI's own compaction request: respond with items that replace those sent."""
-        plan = await self._forced(target, CompactionWish())
-        conversation = target.conversation
-        items = native(b"[" + conversation.write(target.bound) + b"]")
-        size = conversation.measure(target.bound, conversation.fixed_part(target.dialect, target.bound))
-        before, after = (plan.sizes.before, plan.sizes.after) if plan else (size, size)
-        usage = {"input_tokens": before, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": after}
-        usage |= {"output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": before + after}
-        response = {"id": f"resp_{conversation.id}", "object": "response.compaction", "created_at": int(time.time())}
-        return _json({**response, "output": list(map(_item, items)), "usage": usage})
-
     async def _compact(self, request: Request) -> Response:
         raw, options = await self._body(request), self._options(request)
         try:
@@ -242,7 +229,7 @@ class Admin:
             )  # fmt: skip
         if dialect.format == "openai-responses":  # where these are the system prompt
             wish = replace(wish, instructions="")
-        plan = await self._forced(target, wish)
+        plan = await self.forced(target, wish)
         conversation = target.conversation
         compacted = spliced(conversation.body, conversation.write(target.bound)) if conversation.plans else raw
         facts = {"conversation": conversation.id, "done": "nothing"}
@@ -258,7 +245,12 @@ class Admin:
         headers = {f"x-refold-{name}": value for name, value in facts.items()}
         return Response(compacted, 200, headers, "application/json")
 
-    async def _forced(self, target: CompactionTarget, wish: CompactionWish) -> Plan | None:
+    async def forced(self, target: CompactionTarget, wish: CompactionWish) -> Plan | None:
+        """Compact a conversation whatever its size, and return the plan; None where there is nothing to compact.
+
+        Raises:
+            GatewayError: the compaction failed, and the conversation exceeds the window (422).
+        """
         conversation = target.conversation
         async with conversation.lock:
             await self._planner.read(target)
@@ -307,7 +299,7 @@ class Admin:
             raise GatewayError(
                 400, 'the model of this conversation is not known here: name it, {"model": …}', "bad_body"
             )
-        plan = await self._forced(target, wish)
+        plan = await self.forced(target, wish)
         return _json({**_summary(target.conversation), **_outcome(plan, target.conversation.plans)})
 
     async def _list_sessions(self, request: Request) -> Response:
@@ -361,16 +353,6 @@ class Admin:
     def _visible(self, owner: str | None) -> list[Conversation]:
         """Return the conversations in memory of an owner, or of all."""
         return [each for each in self._tracks.all() if owner in (None, each.owner)]
-
-
-def _item(item: object) -> Any:
-    """Return an item in the long form that typed clients read: a message has a type and a list for its content."""
-    if not isinstance(item, dict) or "role" not in item or item.get("type", "message") != "message":
-        return item
-    content, kind = item.get("content"), "output_text" if item["role"] == "assistant" else "input_text"
-    if isinstance(content, str):
-        content = [{"type": kind, "text": content, **({"annotations": []} if kind == "output_text" else {})}]
-    return {"type": "message", **item, "content": content}
 
 
 def _to(body: bytes) -> int | str:

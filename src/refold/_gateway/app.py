@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from starlette.routing import Router
 
-from refold._gateway.admin import Admin, is_ours
+from refold._gateway.admin import Admin, CompactionWish, is_ours
 from refold._gateway.conversations.budgets import Budgets
 from refold._gateway.conversations.conversation import steady
 from refold._gateway.conversations.plan_store import PlanStore
@@ -19,6 +19,7 @@ from refold._gateway.conversations.planner import Planner
 from refold._gateway.conversations.provenance import StaleThinking
 from refold._gateway.conversations.ready import Exchange
 from refold._gateway.conversations.tracker import ConversationTracker
+from refold._gateway.native.compaction import NativeCompaction
 from refold._gateway.observability.logs import log_bug, log_event
 from refold._gateway.observability.metrics import Metrics
 from refold._gateway.proxy import Exchanges
@@ -47,13 +48,13 @@ from refold.sessions import open_store
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
     from refold._gateway.conversations.conversation import Conversation
-    from refold._gateway.conversations.plugin import CompactionTarget
+    from refold._gateway.native.compaction import NativeExchange
     from refold._gateway.server.asgi import Headers
     from refold._gateway.server.auth import Admission, Caller
-    from refold._gateway.server.request_headers import RequestOptions
     from refold._gateway.settings import GatewaySettings
     from refold._gateway.wire.routes import Route
     from refold.sessions import Store
@@ -127,8 +128,9 @@ class Gateway:
         self.tracker.on_forget = forgotten
         deferred = DeferredRecall(settings, keeper, self.metrics)
         self._planner = Planner(settings, handlers, keeper, self.metrics, lost, deferred)
+        self._native = NativeCompaction(settings, self.tracker, keeper, self._planner, self.metrics)
         self._exchanges = Exchanges(
-            settings, self._upstream, self.tracker, self._budgets, self._planner, deferred, self.metrics
+            settings, self._upstream, self.tracker, self._budgets, self._planner, self._native, deferred, self.metrics
         )
         self._admin = Admin(settings, self.tracker, keeper, self._planner, self._exchanges, self.metrics)
         if settings.retention:
@@ -255,25 +257,39 @@ class Gateway:
         raw = await read_body(receive, by_name, most, self._body_timeout(scope))
         begun = time.perf_counter()
         plain = decompressed(raw, by_name.get(b"content-encoding", b""), most)
+        exchange = Exchange(where, url, headers, options, raw, plain)
         with WhileConnected(scope, receive):
-            if where.kind == "compact" and plain is not None and not options.bypass and not self.settings.shadow:
-                target = await self._compactable(where, options, plain)
-                if target is not None:
-                    response = await self._admin.responses_compact(target)
-                    await response(scope, receive, send)
-                    return
-            await self._exchanges.run(Exchange(where, url, headers, options, raw, plain), send, begun)
+            native = await self._native.begin(exchange)
+            if native is None:
+                await self._exchanges.run(exchange, send, begun)
+            elif native.wish.now and where.kind != "count":
+                response = await self._compacted(native)
+                await response(scope, receive, send)
+            else:
+                await self._exchanges.run(native.exchange, send, begun)
 
     def _body_timeout(self, scope: Scope) -> float | None:
         """Return the seconds in which each part of a body must arrive; None where all of it has arrived."""
         connection = connection_of(scope)
         return None if connection is not None and connection.has_whole_body else self.settings.body_timeout
 
-    async def _compactable(self, where: Route, options: RequestOptions, plain: bytes) -> CompactionTarget | None:
-        try:
-            return await self._exchanges.target(where, options, plain)
-        except ValueError:
-            return None
+    async def _compacted(self, native: NativeExchange) -> Response:
+        """Return the answer to a request that asks for a compaction alone.
+
+        Raises:
+            GatewayError: it holds no history that can be seen here (400), or the compaction failed (422).
+        """
+        exchange = native.exchange
+        target = await self._exchanges.target(exchange.route, exchange.options, exchange.plain or b"")
+        if target is not None:
+            options = await native.smaller(target)
+            target = self._exchanges.bind(target.conversation, exchange.route, options)
+        if target is None:
+            message = "this asks for a compaction without a history or a model: send both in the request"
+            raise GatewayError(400, message, "bad_body")
+        plan = await self._admin.forced(target, CompactionWish(native.wish.instructions))
+        self.metrics.exchanged(exchange.route.dialect.format, "compacted", 200)
+        return await native.answer(target, plan)
 
 
 def _forgotten(conversation: Conversation, lost: StaleThinking, local: Store | None) -> None:

@@ -25,6 +25,7 @@ from refold._gateway.server.response_headers import response_headers, set_span_a
 from refold._gateway.upstream.client import from_upstream, to_upstream
 from refold._gateway.wire.body import spliced
 from refold._gateway.wire.response_observer import ResponseObserver, beginning, refused
+from refold.core.budget import Share
 from refold.core.view import Cause
 from refold.errors import RefoldError, StoreError
 from refold.models._thinking import SIGNED_BLOCKS
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from refold._gateway.conversations.conversation import Conversation
     from refold._gateway.conversations.planner import Planner
     from refold._gateway.conversations.tracker import ConversationTracker
+    from refold._gateway.native.compaction import NativeCompaction
     from refold._gateway.observability.metrics import Metrics
     from refold._gateway.recall.deferred import DeferredRecall
     from refold._gateway.recall.response_merger import RecallRound
@@ -52,6 +54,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Exchanges"]
 
+WHOLE = Share(1.0, inclusive=True)  # a trigger: nothing is compacted before the input budget is used up
+
 
 class Exchanges:
     """Carries out exchanges."""
@@ -63,6 +67,7 @@ class Exchanges:
         tracker: ConversationTracker,
         budgets: Budgets,
         planner: Planner,
+        native: NativeCompaction,
         deferred: DeferredRecall,
         metrics: Metrics,
     ) -> None:
@@ -72,6 +77,7 @@ class Exchanges:
         self._tracks = tracker
         self._budgets = budgets
         self._planner = planner
+        self._native = native
         self._deferred = deferred
         self._metrics = metrics
 
@@ -90,6 +96,12 @@ class Exchanges:
     ) -> None:
         ready = await self.ready(exchange)
         self._metrics.overhead.observe(time.perf_counter() - begun)
+        if exchange.native is not None:
+            if exchange.native.pauses:
+                self._metrics.exchanged(exchange.route.dialect.format, ready.done, 200)
+                await exchange.native.send_paused(ready, send)
+                return
+            send = exchange.native.edited(send)
         answer = await self._send(exchange, ready)
         try:
             reading = ResponseObserver(answer.headers)
@@ -163,6 +175,9 @@ class Exchanges:
         bound = self._budgets.bound(
             model, wants.output, options.policy, dialect.format, options.trigger, long=options.long
         )
+        threshold = self._native.respected(conversation.body, route, model) if options.trigger is None else None
+        if threshold is not None and threshold <= bound.budget.input:  # the provider compacts before there is no room
+            bound = self._budgets.bound(model, wants.output, options.policy, dialect.format, WHOLE, long=options.long)
         return CompactionTarget(conversation, dialect, bound, model)
 
     async def _prepared(self, exchange: Exchange, target: CompactionTarget) -> Ready:
@@ -172,6 +187,8 @@ class Exchanges:
             chat = exchange.route.kind == "chat"
             if chat:
                 await self._begun(exchange, target, ready)
+            if chat and exchange.native is not None:
+                await exchange.native.clear(target)
             top = conversation.most_tokens(target.dialect)
             if self._settings.repair and chat:
                 await self._repaired(target, ready)
@@ -182,16 +199,15 @@ class Exchanges:
                 or (chat and conversation.has_large_message(target.bound.wakes))
             ):
                 try:
-                    ready.reason = (
-                        await (self._planner.compact_if_due if chat else self._planner.recognize)(target)
-                        or ready.reason
-                    )
+                    ready.reason = await self._compacted(exchange, target) or ready.reason
                 except (CompactionAborted, StoreError) as failed:
                     reason = str(failed) if isinstance(failed, CompactionAborted) else "store"
                     self._metrics.failed(reason)
                     if self._strict:
                         raise _strict(reason) from None
                     ready.failed = reason
+            if chat and exchange.native is not None:
+                await exchange.native.settle(target)
             if chat and exchange.options.recall and await self._planner.apply_pending(target):
                 ready.reason = ready.reason or "recall"
             if (
@@ -207,6 +223,15 @@ class Exchanges:
             if chat:
                 conversation.mark_sent()
         return ready
+
+    def _compacted(self, exchange: Exchange, target: CompactionTarget) -> Awaitable[str]:
+        """Compact a conversation where that is due, and for a request that is no chat only read it; return why."""
+        native = exchange.native
+        if exchange.route.kind != "chat":
+            return self._planner.recognize(target)
+        if native is None:
+            return self._planner.compact_if_due(target)
+        return self._planner.compact_if_due(target, at_once=native.at_once, instructions=native.wish.instructions)
 
     async def _begun(self, exchange: Exchange, target: CompactionTarget, ready: Ready) -> None:
         """Learn what was sent of a conversation from elsewhere; decide whether the recall tool is among its tools."""
@@ -320,7 +345,7 @@ class Exchanges:
         )
         if ready.plain:
             headers = [(name, value) for name, value in headers if name != b"content-encoding"]
-        if ready.recalls is not None:  # an answer that may have to be changed
+        if ready.recalls is not None or exchange.native is not None:  # an answer that may have to be changed
             headers = [(name, value) for name, value in headers if name != b"accept-encoding"]
             headers.append((b"accept-encoding", b"identity"))
         return self._upstream.send("POST", exchange.url, headers, ready.body)

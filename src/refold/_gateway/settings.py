@@ -21,6 +21,11 @@ UPSTREAMS = {
     "anthropic": "https://api.anthropic.com",
     "gemini": "https://generativelanguage.googleapis.com",
 }
+NATIVE_MODES = ("pass", "shadow", "emulate")
+VENDORS = {
+    "anthropic": frozenset({"api.anthropic.com"}),
+    "openai": frozenset({"api.openai.com", "chatgpt.com", "api.x.ai"}),
+}
 
 
 class GatewaySettings(Struct, frozen=True, kw_only=True):
@@ -40,6 +45,8 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     nothing, `repair` mends invalid conversations.
     `recall_tool` offers models a tool that returns originals once a plan is active: the gateway answers its calls,
     in up to `recall_rounds` rounds of one answer with up to `recall_tokens` tokens each.
+    `native_compaction` is what is done with a provider's own compaction, also for single routes and models: "pass",
+    "shadow" or "emulate"; by default "pass" where upstream is the provider's own address and "emulate" elsewhere.
     `background` compacts below the hard limit in the background instead of before a request. `summarizer` is the
     model that writes summaries for policies that use one, called at `summarizer_url` or where `summarizer_provider` is
     reached; secrets are redacted unless `redact` is off.
@@ -51,7 +58,7 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
 
     Raises:
         UsageError: an address open to others without a token, an upstream that is no http(s) URL, a route or policy
-            that there is none of, a certificate without its key.
+            that there is none of, a certificate without its key, a native compaction that is none of the three.
     """
 
     upstreams: dict[str, str] = field(default_factory=lambda: dict(UPSTREAMS))
@@ -65,6 +72,9 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     route_triggers: dict[str, Limit] = {}
     window: int | None = None
     windows: dict[str, int] = {}
+    native_compaction: str = ""
+    route_native_compaction: dict[str, str] = {}
+    model_native_compaction: dict[str, str] = {}
     token: str = ""
     admin_token: str = ""
     tokens: str = ""
@@ -117,13 +127,24 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
         for name, key in self.upstream_keys.items():
             if not key.isascii() or not key.isprintable() or " " in key:
                 raise UsageError(f"the key of {name} is not one word: check its variable or its file")
-        for route in (*self.route_policies, *self.route_triggers):
+        for route in (*self.route_policies, *self.route_triggers, *self.route_native_compaction):
             if route not in ROUTES:
                 raise UsageError(
                     f"there is no route {route!r}{did_you_mean(route, ROUTES)}; use one of {', '.join(ROUTES)}"
                 )
+        for mode in filter(None, (self.native_compaction, *self.route_native_compaction.values(),
+                                  *self.model_native_compaction.values())):  # fmt: skip
+            if mode not in NATIVE_MODES:
+                raise UsageError(
+                    f"there is no native compaction {mode!r}{did_you_mean(mode, NATIVE_MODES)}; "
+                    f"use one of {', '.join(NATIVE_MODES)}"
+                )
         for policy in self.named:
             policies.find(policy)
+
+    def is_vendor(self, provider: str) -> bool:
+        """Tell whether upstream is an address of the provider itself, where its own compaction is known to be."""
+        return urlsplit(self.upstreams.get(provider, "")).hostname in VENDORS.get(provider, ())
 
     @property
     def needs_token(self) -> bool:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from refold.core.needs import Answer
     from refold.core.view import View
 
-__all__ = ["DropReasoning"]
+__all__ = ["DropReasoning", "reasoning_removals"]
 
 
 class DropReasoning(Pure, frozen=True):
@@ -41,7 +41,7 @@ class DropReasoning(Pure, frozen=True):
         stop = _newest_turn(messages) if self.older else len(messages)
         edits: list[Edit] = []
         for message in messages[start:stop]:
-            edits += [Hide((message.id,))] if self._named(message) else _removals(message)
+            edits += [Hide((message.id,))] if self._named(message) else reasoning_removals(message)
         return tuple(edits)
 
     def _named(self, message: Message) -> bool:
@@ -62,7 +62,8 @@ def _newest_turn(messages: Sequence[Message]) -> int:
     return next((position for position in range(len(messages) - 1, -1, -1) if messages[position].role == "user"), 0)
 
 
-def _removals(message: Message) -> Iterator[Edit]:
+def reasoning_removals(message: Message) -> Iterator[Edit]:
+    """Yield the edits that take sealed reasoning, and reasoning that is a block of its own, out of a message."""
     parts = message.parts
     leaving = [part.at for part in parts if isinstance(part, Reasoning) and _refusable(part)]
     if not leaving:

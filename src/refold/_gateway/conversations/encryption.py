@@ -10,7 +10,7 @@ from typing import Any
 
 from refold.errors import StoreCorrupt
 
-__all__ = ["Seal"]
+__all__ = ["Seal", "sealing_machine"]
 
 MARK = "refold-sealed-2:"
 OLD_MARK, OLD_SALT = "refold-sealed:", b"refold gateway store"  # of releases in which stores had no salt of their own
@@ -22,7 +22,7 @@ class Seal:
 
     def __init__(self, secret: str, salt: bytes = b"") -> None:
         self._secret = secret
-        self._machine = _machine(secret, salt) if secret else None
+        self._machine = sealing_machine(secret, salt) if secret else None
 
     def closed(self, text: str) -> str:
         """Return JSON text of a message as a store keeps it."""
@@ -56,7 +56,7 @@ class Seal:
             )
         try:
             if text.startswith(OLD_MARK):
-                opened: bytes = _machine(self._secret, OLD_SALT).decrypt(text[len(OLD_MARK) :].encode())
+                opened: bytes = sealing_machine(self._secret, OLD_SALT).decrypt(text[len(OLD_MARK) :].encode())
             else:
                 opened = self._machine.decrypt(text[len(MARK) :].encode())
         except InvalidToken:
@@ -67,7 +67,8 @@ class Seal:
 
 
 @lru_cache(4)
-def _machine(secret: str, salt: bytes) -> Any:
+def sealing_machine(secret: str, salt: bytes) -> Any:
+    """Return the Fernet that a secret and a store's salt make."""
     from cryptography.fernet import Fernet
 
     return Fernet(urlsafe_b64encode(scrypt(secret.encode(), salt=salt, n=2**14, r=8, p=1, dklen=32)))

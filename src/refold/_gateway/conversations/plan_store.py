@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,6 +21,7 @@ from refold._gateway.conversations.conversation import within
 from refold._gateway.conversations.encryption import Seal
 from refold._gateway.conversations.provenance import StoredRange
 from refold._gateway.conversations.store_access import StoreAccess
+from refold._gateway.native.items import RecordedItem
 from refold._gateway.observability.logs import log_event
 from refold._gateway.recall.deferred_call import DeferredCall
 from refold.core._plan_json import load_plan
@@ -130,6 +131,23 @@ class PlanStore:
             raise
         except StoreError:
             self._hold(conversation)
+
+    async def keep_history(self, conversation: Conversation) -> None:
+        """Keep all messages of a conversation that is read, whether or not a plan was made for them.
+
+        Where the store fails, the conversation in memory has them, and the next call tries again.
+        """
+        with suppress(StoreError):  # counted and logged where it was raised
+            await self._run(lambda: self._keep(conversation, conversation.plans, count=len(conversation.transcript)))
+
+    async def note_item(self, conversation: Conversation, item: RecordedItem) -> None:
+        """Keep what history stands behind an item that a provider made."""
+        entry = Write(Noted(self._seal.closed_text(msgspec.json.encode(item).decode())))
+        await self._run(lambda: self._store.write(conversation.session_id, (entry,)))
+
+    async def recorded_item(self, digest: str, owner: str) -> RecordedItem | None:
+        """Return what is kept of an item of a provider; the owner's newest conversations are looked through."""
+        return await self._run(lambda: self._recorded_item(digest, owner))
 
     async def remember(self, conversation: Conversation, later: DeferredCall) -> None:
         """Remember what the next request of a conversation is to bring, wherever that comes in."""
@@ -368,6 +386,8 @@ class PlanStore:
                     live, noted = to.plans, (each.seq, None)
                 case Noted(text=text):
                     note = _read(self._seal.opened_text(text))
+                    if isinstance(note, RecordedItem):
+                        continue
                     if isinstance(note, StoredRange):
                         ranges = [*(one for one in ranges if one.base.length < note.base.length), note]
                     else:
@@ -377,9 +397,15 @@ class PlanStore:
         plans = tuple(known[id] for id in live if id in known)
         return _Stored(loaded.head, plans, known, tuple(ranges), *noted)
 
-    def _keep(self, conversation: Conversation, plans: tuple[Plan, ...], *, new: bool = False) -> None:
-        """Write those of the plans that the store has not, and their messages; `new` as a session of its own."""
-        index, messages = conversation.transcript.index, conversation.transcript.messages[: plans[-1].base.length]
+    def _keep(
+        self, conversation: Conversation, plans: tuple[Plan, ...], *, new: bool = False, count: int | None = None
+    ) -> None:
+        """Write those of the plans that the store has not, and their messages; `new` as a session of its own.
+
+        `count` is how many messages are written, where those of the plans are not enough.
+        """
+        count = plans[-1].base.length if count is None else count
+        index, messages = conversation.transcript.index, conversation.transcript.messages[:count]
         session, revision = conversation.session_id or conversation.id, conversation.revision
         head = self._store.create(session, conversation.format.name, conversation.owner)
         if new or (head.tip != ROOT and head.tip not in index):  # another branch has this name
@@ -399,10 +425,11 @@ class PlanStore:
         if fresh:
             head = self._store.append(session, fresh, head.tip)
         entries = [Planned(self._seal.closed_text(Planned.of(each).plan)) for each in added]
-        first = Write(entries[0], revision=revision)
         ranges = conversation.production.ranges[conversation.production.saved if start else 0 :]
-        head = self._store.write(session, (first, *map(Write, entries[1:]), *map(self._entry, ranges)))
-        conversation.store_as(session, head.revision, len(plans))
+        first = [Write(entries[0], revision=revision)] if entries else []
+        if writes := (*first, *map(Write, entries[1:]), *map(self._entry, ranges)):
+            head = self._store.write(session, writes)
+        conversation.store_as(session, head.revision if entries else revision, len(plans))
         conversation.production.saved = len(conversation.production.ranges)
 
     def _messages(self, session: str) -> bytes:
@@ -432,6 +459,15 @@ class PlanStore:
         position = Position(head.tip, head.messages, tuple(plan.id for plan in plans))
         return self._store.rewind(session, position, head).revision
 
+    def _recorded_item(self, digest: str, owner: str) -> RecordedItem | None:
+        for head in self._store.sessions(owner)[:SEARCHED]:
+            for each in self._store.load(head.id).entries if head.id.startswith(OURS) else ():
+                if isinstance(each.entry, Noted):
+                    note = _read(self._seal.opened_text(each.entry.text))
+                    if isinstance(note, RecordedItem) and note.digest == digest:
+                        return note
+        return None
+
     def _behind(self, plan: str, owner: str | None) -> list[MessageId]:
         for head in self._store.sessions(owner)[:SEARCHED]:
             if head.id.startswith(OURS) and (ids := behind(self._load(head.id).plans, plan)):
@@ -453,9 +489,9 @@ class _Stored(Struct, frozen=True):
     later: DeferredCall | None
 
 
-def _read(text: str) -> DeferredCall | StoredRange | None:
+def _read(text: str) -> DeferredCall | StoredRange | RecordedItem | None:
     try:
-        return msgspec.json.decode(text, type=DeferredCall | StoredRange)
+        return msgspec.json.decode(text, type=DeferredCall | StoredRange | RecordedItem)
     except msgspec.DecodeError:  # of another release: what waits there is not brought
         return None
 

@@ -64,10 +64,11 @@ class Planner:
         self._plugin = plugin
         self._works: set[asyncio.Task[None]] = set()
 
-    async def compact_if_due(self, target: CompactionTarget) -> str:
+    async def compact_if_due(self, target: CompactionTarget, *, at_once: bool = False, instructions: str = "") -> str:
         """Measure a conversation and compact it where that is due; return why it was, or nothing.
 
-        The caller holds the conversation's lock. Below the hard limit the work goes on beside the traffic.
+        The caller holds the conversation's lock. Below the hard limit the work goes on beside the traffic, but not
+        `at_once`.
 
         Raises:
             CompactionAborted: the compaction was due and came to nothing.
@@ -92,13 +93,13 @@ class Planner:
         if self._settings.shadow:
             await self.compact(target, _cause(conversation))
             return "shadow"
-        if self._settings.background and tokens <= limit and not conversation.window_was_full:
+        if self._settings.background and tokens <= limit and not (conversation.window_was_full or at_once):
             large = conversation.has_oversized_output(bound, bound.first) or conversation.has_oversized_output(
                 bound, bound.wakes
             )
             if not large:  # which is cut before it is sent for the first time
                 return await self._compact_in_background(target)
-        return reason_of(await self.compact(target, _cause(conversation)))
+        return reason_of(await self.compact(target, _cause(conversation), instructions=instructions))
 
     async def _compact_in_background(self, target: CompactionTarget) -> str:
         """Begin a compaction in the background; a plan of the plug-in comes first, or waits for the room."""

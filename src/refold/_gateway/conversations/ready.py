@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from refold._gateway.conversations.conversation import ReportedUsage
     from refold._gateway.conversations.plugin import CompactionTarget
+    from refold._gateway.native.compaction import NativeExchange
     from refold._gateway.recall.response_rounds import Recalls
     from refold._gateway.server.asgi import Headers
     from refold._gateway.server.request_headers import RequestOptions
@@ -35,7 +36,10 @@ class Ready(Struct):
 
 
 class Exchange(Struct, frozen=True):
-    """One request of a client: its address, what it asks, and its body unpacked (None where it cannot be read)."""
+    """One request of a client: its address, what it asks, and its body unpacked (None where it cannot be read).
+
+    `native` is there where it concerns the provider's own compaction.
+    """
 
     route: Route
     url: URL
@@ -43,3 +47,4 @@ class Exchange(Struct, frozen=True):
     options: RequestOptions
     raw: bytes
     plain: bytes | None
+    native: NativeExchange | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -16,7 +16,18 @@ from msgspec import Raw, Struct
 
 from refold.core._json import Json
 
-__all__ = ["Bytes", "ParsedBody", "continued", "native", "opened", "position", "repeats", "spliced", "without_key"]
+__all__ = [
+    "Bytes",
+    "ParsedBody",
+    "continued",
+    "native",
+    "opened",
+    "position",
+    "rebuilt",
+    "repeats",
+    "spliced",
+    "without_key",
+]
 
 Bytes: TypeAlias = Raw | bytes
 Values: TypeAlias = dict[str, Bytes]
@@ -135,6 +146,13 @@ def spliced(opened: ParsedBody, messages: bytes) -> bytes:
     """Return the body with other messages, which are given as the JSON of the list without its brackets."""
     body = memoryview(opened.body)
     return b"".join((body[: opened.start], messages, body[opened.stop :]))
+
+
+def rebuilt(opened: ParsedBody, key: str, raws: Iterable[Bytes], without: Sequence[str] = ()) -> bytes:
+    """Return a body with other messages at a key, and without the values at some others; all else keeps its bytes."""
+    values = {**opened.before, key: b"[%b]" % b",".join(map(bytes, raws)), **opened.after}
+    pairs = (msgspec.json.encode(name) + b":" + bytes(raw) for name, raw in values.items() if name not in without)
+    return b"{%b}" % b",".join(pairs)
 
 
 def without_key(body: bytes, key: str) -> bytes:

@@ -1,0 +1,198 @@
+"""Puts the originals back into a request in place of the compaction items that stand for them."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+
+from refold import formats
+from refold._gateway.native.items import MARK, RecordedItem, Reference, digest_of
+from refold._gateway.native.wishes import ITEMS
+from refold._gateway.server.asgi import GatewayError
+from refold._gateway.wire.body import native
+from refold.core._json import Json, listing, mapping, objects, string
+from refold.errors import RefoldError
+
+if TYPE_CHECKING:
+    from refold._gateway.conversations.plan_store import PlanStore
+    from refold._gateway.conversations.tracker import ConversationTracker
+    from refold._gateway.native.items import Sealer
+    from refold._gateway.wire.body import Bytes
+
+__all__ = ["Expanded", "Expansion"]
+
+WORD = b"compaction"
+MOST = 16  # histories from the store that are remembered
+MOST_ITEMS = 10_000  # items of providers that are remembered, and items that are known to be of nobody
+HEADING = "This is what the conversation so far held; it was compacted:\n\n"
+
+
+class Expanded(Struct, frozen=True):
+    """The messages of a request with originals in place of items, and the plans in force when these were made."""
+
+    raws: list[Bytes]
+    plans: frozenset[str] = frozenset()
+
+
+class Expansion:
+    """Finds the histories behind items; `salt` of the tracker must be set."""
+
+    def __init__(self, tracker: ConversationTracker, keeper: PlanStore, sealer: Sealer) -> None:
+        self._tracks = tracker
+        self._keeper = keeper
+        self._sealer = sealer
+        self._histories: OrderedDict[tuple[str, int, str], list[Bytes]] = OrderedDict()
+        self._items: OrderedDict[tuple[str, str], RecordedItem | None] = OrderedDict()
+
+    def record(self, item: RecordedItem) -> None:
+        """Remember the history behind an item of a provider."""
+        self._remember((item.reference.owner, item.digest), item)
+
+    async def expand(self, raws: list[Bytes], format: str, owner: str, *, upstream: str, foreign: bool) -> Expanded:
+        """Return messages with the originals in place of the newest item whose history is known, and of all before it.
+
+        Items that the `upstream` made itself stay. With `foreign` it knows no items: a block of a provider whose words
+        can be read becomes a user's message with these words, as does one of ours whose history is no longer kept.
+
+        Raises:
+            GatewayError: an item of ours was sealed elsewhere or altered, and holds no words (400).
+        """
+        for place in range(len(raws) - 1, -1, -1):
+            if WORD not in bytes(raws[place]):
+                continue
+            message = native(raws[place])
+            items = [message] if format == "openai-responses" else objects(mapping(message).get("content"))
+            item = next((each for each in reversed(items) if mapping(each).get("type") in ITEMS), None)
+            if item is None or not digest_of(item):
+                continue
+            reference = await self._reference(item, format, owner, upstream)
+            ours = string(item, "encrypted_content").startswith(MARK)
+            if reference is None and not ((foreign or ours) and string(item, "content")):
+                return Expanded(raws)
+            history = None if reference is None else await self._history(reference, format)
+            rest = _behind(message, item, format)
+            after = [*([msgspec.json.encode(rest)] if rest is not None else []), *raws[place + 1 :]]
+            if history is None:
+                words = (reference.words if reference is not None else "") or string(item, "content")
+                return Expanded([_user_message(words, format), *after])
+            assert reference is not None
+            added = _added(raws[:place], history, format) if format == "openai-responses" else []
+            return Expanded([*history, *added, *after], frozenset(reference.plans))
+        return Expanded(raws)
+
+    async def _reference(self, item: Json, format: str, owner: str, upstream: str) -> Reference | None:
+        """Return the history an item of ours, or one that was recorded for another upstream, stands for."""
+        sealed = string(item, "encrypted_content")
+        if sealed.startswith(MARK):
+            reference = self._sealer.opened(sealed, owner)
+            if reference is None and not string(item, "content"):
+                message = (
+                    "this compaction item was sealed by a gateway with another store or key, or it was altered: send "
+                    "the messages that it stands for"
+                )
+                raise GatewayError(400, message, "invalid_encrypted_content")
+            return reference
+        recorded = await self._recorded(digest_of(item), owner)
+        return recorded.reference if recorded is not None and recorded.upstream != upstream else None
+
+    async def recorded_for(self, digest: str, owner: str) -> bool:
+        """Tell whether the history behind an item of a provider is known."""
+        return await self._recorded(digest, owner) is not None
+
+    async def _recorded(self, digest: str, owner: str) -> RecordedItem | None:
+        key = owner, digest
+        if key not in self._items:
+            self._remember(key, await self._keeper.recorded_item(digest, owner))
+        return self._items[key]
+
+    async def _history(self, reference: Reference, format: str) -> list[Bytes] | None:
+        """Return the messages that a reference names, from memory or the store; None where they are no more."""
+        key = reference.session, reference.count, reference.tip
+        raws = self._in_memory(reference) or self._histories.get(key)
+        if raws is None:
+            try:
+                raws = await self._stored(reference, format)
+            except RefoldError:
+                return None
+            if raws is None:
+                return None
+            self._histories[key] = raws
+            if len(self._histories) > MOST:
+                self._histories.popitem(last=False)
+        return [_unmarked(raw) for raw in raws]
+
+    def _in_memory(self, reference: Reference) -> list[Bytes] | None:
+        conversation = self._tracks.get(reference.conversation)
+        if conversation is None or conversation.owner != reference.owner:
+            return None
+        messages = conversation.transcript.messages
+        if len(messages) < reference.count or messages[reference.count - 1].id != reference.tip:
+            return None
+        return conversation.body.raws[: reference.count]
+
+    async def _stored(self, reference: Reference, format: str) -> list[Bytes] | None:
+        await self._keeper.head(reference.session, reference.owner)
+        body = b"[" + await self._keeper.messages(reference.session) + b"]"
+        natives = json.loads(body)[: reference.count]
+        read = formats.read(formats.find(format), natives)
+        if len(read) < reference.count or read.tip != reference.tip:
+            return None
+        return [json.dumps(each).encode() for each in natives]
+
+    def _remember(self, key: tuple[str, str], item: RecordedItem | None) -> None:
+        self._items[key] = item
+        self._items.move_to_end(key)
+        if len(self._items) > MOST_ITEMS:
+            self._items.popitem(last=False)
+
+
+def _behind(message: Any, item: Json, format: str) -> Any:
+    """Return what follows an item in its message; None where nothing does."""
+    if format == "openai-responses":
+        return None
+    content = listing(message.get("content"))
+    rest = content[next(at for at, each in enumerate(content) if each is item) + 1 :]
+    return {**message, "content": rest} if rest else None
+
+
+def _added(before: list[Bytes], history: list[Bytes], format: str) -> list[Bytes]:
+    """Return what stands before an item and is not in its history: clients put newer instructions there."""
+    shape = formats.find(format)
+    known = {shape.identity(native(raw)) for raw in history}
+    return [raw for raw in before if WORD not in bytes(raw) and _identity(shape, raw).isdisjoint(known)]
+
+
+def _identity(shape: formats.Format, raw: Bytes) -> set[bytes]:
+    """Return what identifies a message, as it is and in the short form that it may have been sent in first."""
+    value = native(raw)
+    short = value
+    if isinstance(value, dict):
+        short = {key: each for key, each in value.items() if key not in ("type", "id", "status")}
+        content = objects(value.get("content"))
+        if len(content) == 1 and isinstance(text := content[0].get("text"), str):
+            return {shape.identity(value), shape.identity(short), shape.identity({**short, "content": text})}
+    return {shape.identity(value), shape.identity(short)}
+
+
+def _user_message(words: str, format: str) -> bytes:
+    kind = "input_text" if format == "openai-responses" else "text"
+    message: Json = {"role": "user", "content": [{"type": kind, "text": HEADING + words}]}
+    return msgspec.json.encode({"type": "message", **message} if format == "openai-responses" else message)
+
+
+def _unmarked(raw: Bytes) -> Bytes:
+    """Return a message without marks for the cache: a request has four at most, and the client sets its own."""
+    if b'"cache_control"' not in bytes(raw):
+        return raw
+    value = native(raw)
+    return json.dumps(_without_marks(value)).encode()
+
+
+def _without_marks(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_marks(each) for key, each in value.items() if key != "cache_control"}
+    return [_without_marks(each) for each in value] if isinstance(value, list) else value

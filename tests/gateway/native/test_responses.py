@@ -1,0 +1,159 @@
+"""OpenAI's own compaction, asked for by its SDK and answered by the gateway."""
+
+import openai
+import pytest
+
+from tests.gateway.conftest import standing
+from tests.gateway.native.upstream import ignorant, responses_turns
+from tests.gateway.talking import opened
+
+TOOLS = [{"type": "function", "name": "read", "parameters": {"type": "object", "properties": {}}, "strict": False}]
+GO = {"role": "user", "content": "Go through the modules. Never touch setup.py."}
+ON = {"role": "user", "content": "Which module was first?"}
+MANAGED = [{"type": "compaction", "compact_threshold": 20_000}]
+
+
+class Agent:
+    def __init__(self, url, provider):
+        self.client = opened(openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0))
+        self.provider = provider
+
+    def ask(self, items, *, streaming=False, model="gpt-4o", **more):
+        given = {"model": model, "input": items, "tools": TOOLS, "store": False, **more}
+        if not streaming:
+            return self.client.responses.create(**given)
+        with self.client.responses.stream(**given) as stream:
+            numbers = [event.sequence_number for event in stream]
+            assert numbers == list(range(len(numbers)))
+            return stream.get_final_response()
+
+    @property
+    def sent(self):
+        return self.provider.received[-1].body["input"]
+
+
+@pytest.fixture
+def agent(gateway):
+    serving, provider = gateway(behave=ignorant, window=200_000, limit=200_000)
+    made = Agent(serving.url, provider)
+    made.gateway = serving
+    return made
+
+
+def echoed(response):
+    return [item.model_dump(exclude_none=True, warnings=False) for item in response.output]
+
+
+both = pytest.mark.parametrize("streaming", [False, True], ids=["whole", "streamed"])
+
+
+@both
+def test_a_compaction_begins_the_answer_and_stands_for_what_was_before(agent, streaming):
+    history = [GO, *responses_turns(0, 30)]
+    response = agent.ask(history, context_management=MANAGED, streaming=streaming)
+    assert [item.type for item in response.output] == ["compaction", "message"]
+    assert response.output_text == "Answer 1."
+    first = agent.sent
+    answer = agent.ask([*echoed(response), ON], context_management=MANAGED, streaming=streaming)
+    assert [item.type for item in answer.output] == ["message"]
+    assert agent.sent[: len(first)] == first
+    second = agent.sent
+    agent.ask([*history, *echoed(response), ON], context_management=MANAGED)
+    assert agent.sent == second
+
+
+@both
+def test_a_trigger_is_answered_with_an_item_alone_and_loses_nothing(agent, streaming):
+    response = agent.ask([GO, *responses_turns(0, 8), {"type": "compaction_trigger"}], streaming=streaming)
+    (item,) = response.output
+    assert item.type == "compaction"
+    assert "setup.py" not in item.encrypted_content
+    assert not agent.provider.received
+    answer = agent.ask([*echoed(response), ON], streaming=streaming)
+    assert answer.output_text == "Answer 1."
+    assert agent.sent[0] == GO
+    assert agent.sent[-1] == ON
+
+
+def test_a_compaction_request_is_answered_with_what_the_user_said_and_an_item(agent):
+    made = agent.client.responses.compact(model="gpt-4o", input=[GO, *responses_turns(0, 30)])
+    assert made.object == "response.compaction"
+    *users, item = made.output
+    assert [user.content[0].text for user in users] == [GO["content"]]
+    assert item.type == "compaction"
+    assert made.usage.output_tokens < made.usage.input_tokens
+    assert not agent.provider.received
+    # Codex puts its newest instructions before what came back
+    fresh = {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "It is noon."}]}
+    agent.ask([fresh, *echoed(made), ON])
+    texts = [str(item) for item in agent.sent]
+    (conversation,) = agent.gateway.gateway.tracker.all()
+    assert sum(GO["content"].encode() in bytes(raw) for raw in conversation.body.raws) == 1
+    assert "setup.py" in str(texts)
+    assert sum("It is noon." in text for text in texts) == 1
+    assert len(str(texts)) < 60_000
+
+
+def test_a_compaction_request_of_one_string_is_answered(agent):
+    made = agent.client.responses.compact(model="gpt-4o", input="Hello.")
+    assert [item.type for item in made.output] == ["message", "compaction"]
+
+
+def test_compactions_follow_one_another_and_the_first_words_stay(agent):
+    response = agent.ask([GO, *responses_turns(0, 30)], context_management=MANAGED)
+    items, number = echoed(response), 30
+    for _ in range(4):
+        items += [ON, *responses_turns(number, number + 30)]
+        number += 30
+        response = agent.ask(items, context_management=MANAGED)
+        assert response.output[0].type == "compaction"
+        items = echoed(response)
+        assert "setup.py" in str(agent.sent)
+        assert agent.provider.received[-1].tokens < 30_000
+    plans = agent.gateway.gateway.tracker.all()[0].plans
+    assert len(plans) == 5
+
+
+def test_an_item_is_read_after_a_restart_and_by_any_replica(gateway, tmp_path):
+    store = str(tmp_path / "g.db")
+    serving, provider = gateway(behave=ignorant, window=200_000, limit=200_000, store=store)
+    response = Agent(serving.url, provider).ask([GO, *responses_turns(0, 30)], context_management=MANAGED)
+    sent = provider.received[-1].body["input"]
+    with standing(provider, window=200_000, store=store) as other:
+        agent = Agent(other.url, provider)
+        agent.ask([*echoed(response), ON], context_management=MANAGED)
+        assert agent.sent[: len(sent)] == sent
+
+
+def test_a_conversation_goes_on_with_another_model_of_another_upstream(agent, gateway, tmp_path):
+    store = str(tmp_path / "g.db")
+    serving, provider = gateway(behave=ignorant, window=200_000, limit=200_000, store=store)
+    first = Agent(serving.url, provider)
+    made = first.client.responses.compact(model="gpt-4o", input=[GO, *responses_turns(0, 30)])
+    with standing(agent.provider, window=400_000, policy="vibe", store=store, native_compaction="pass") as other:
+        moved = Agent(other.url, agent.provider)
+        moved.ask([*echoed(made), ON], model="gpt-5")
+        assert "setup.py" in str(moved.sent)
+        (conversation,) = other.gateway.tracker.all()
+        assert len(conversation.body.raws) == 62, "nothing is lost, whatever plans leave of it"
+
+
+@pytest.mark.parametrize("change", ["other store", "altered"])
+def test_an_item_that_was_not_sealed_here_is_refused_with_what_to_do(agent, gateway, change):
+    made = agent.client.responses.compact(model="gpt-4o", input=[GO, *responses_turns(0, 8)])
+    items, target = echoed(made), agent
+    if change == "other store":
+        serving, provider = gateway(behave=ignorant)
+        target = Agent(serving.url, provider)
+    else:
+        sealed = items[-1]["encrypted_content"]
+        items[-1]["encrypted_content"] = sealed[:-9] + ("A" if sealed[-9] != "A" else "B") + sealed[-8:]
+    with pytest.raises(openai.BadRequestError, match="send the messages that it stands for"):
+        target.ask([*items, ON])
+
+
+def test_an_item_of_a_provider_that_nobody_knows_is_forwarded(gateway):
+    serving, provider = gateway()
+    item = {"type": "compaction", "id": "cmp_1", "encrypted_content": "of somebody"}
+    Agent(serving.url, provider).ask([item, ON])
+    assert provider.received[-1].body["input"][0] == item
