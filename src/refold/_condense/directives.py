@@ -25,7 +25,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._condense.pasted import pasted_spans
-from refold._condense.pins import BORDER, pins_of
+from refold._condense.pins import BORDER, holds_pin, pins_of
 from refold._salience.segments import Segment, excerpt, segments
 from refold._text.places import places_of
 
@@ -81,7 +81,7 @@ RULES = re.compile(
 )
 
 
-class _RankedLine(Struct, frozen=True):
+class _RankedLine(Struct, frozen=True, gc=False):
     """A line of a text, or a sentence of a long line: where it starts and ends, and its rank."""
 
     start: int
@@ -109,13 +109,15 @@ def shortened(text: str, limit: int, count: Callable[[str], int], kind: Kind, ke
         return text
     pieces = _pieces(text, kind)
     starts = [piece.start for piece in pieces]
-    pins = [(place, place + len(pin)) for pin, place in places_of(keep, text) if place >= 0]
-    pinned = {bisect_right(starts, start) - 1 for start, _ in pins}
+    places = [(place, place + len(pin)) for pin, place in places_of(keep, text) if place >= 0]
+    pinned = {bisect_right(starts, start) - 1 for start, _ in places}
+    pins = [_with_ends(text, span) for span in places]
     ordered = sorted(range(len(pieces)), key=lambda number: (number not in pinned, pieces[number].rank, number))
 
+    spans = [(pieces[one].start, pieces[one].stop) for one in ordered]
+
     def showing(number: int) -> str:
-        chosen = [(pieces[one].start, pieces[one].stop) for one in ordered[:number]]
-        chosen += (_with_ends(text, span) for span in pins)
+        chosen = spans[:number] + pins
         return excerpt(text, _joined(sorted(chosen), len(text))).rstrip()
 
     low, high = 0, len(ordered)
@@ -151,7 +153,7 @@ def _joined(spans: Sequence[tuple[int, int]], size: int) -> list[Segment]:
 @lru_cache(maxsize=64)
 def _pieces(text: str, kind: Kind) -> tuple[_RankedLine, ...]:
     """Return the lines of a text, long ones by sentence, with their ranks; blank lines belong to those before them."""
-    pasted = pasted_spans(text)
+    pasted, pins = pasted_spans(text), frozenset(pins_of(text))
     lines = text.split("\n")
     last = sum(not line.isspace() and bool(line) for line in lines) - ENDING
     pieces: list[_RankedLine] = []
@@ -174,7 +176,8 @@ def _pieces(text: str, kind: Kind) -> tuple[_RankedLine, ...]:
         if kind == "request" and (spoken <= OPENING or (spoken > last and not quoted)):
             rank = 1
         else:
-            rank = _rank(line, kind, tuple(title for _, title in sections), quoted=quoted)
+            limits = not quoted and holds_pin(text[start:at], pins)
+            rank = _rank(line, kind, tuple(title for _, title in sections), limits=limits, quoted=quoted)
         ends = [start + end for end in _ends(line)] if len(line) > LINE else []
         pieces += [_RankedLine(*span, rank) for span in pairwise(sorted({start, *ends, at})) if span[0] < span[1]]
     return tuple(pieces)
@@ -201,8 +204,8 @@ def _heading(line: str) -> tuple[int, str] | None:
     return (TAG, tag.replace("_", " ")) if tag else (LABEL, bold or label)
 
 
-def _rank(line: str, kind: Kind, titles: tuple[str, ...], *, quoted: bool) -> int:
-    limits, listed = not quoted and bool(pins_of(line)), ITEM.match(line) is not None
+def _rank(line: str, kind: Kind, titles: tuple[str, ...], *, limits: bool, quoted: bool) -> int:
+    listed = ITEM.match(line) is not None
     if kind == "recap":
         return 1 if _under(OPEN_WORK, titles) else 2 if _under(REQUESTED, titles) else 3 if limits else NONE
     if kind == "instructions":

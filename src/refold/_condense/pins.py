@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONSTRAINTS",
     "Pin",
+    "holds_pin",
     "instruction_text",
     "loses_pins",
     "lost",
@@ -81,7 +82,6 @@ PHRASES = (
     "non scrivere", "non cambiare", "al massimo", "al minimo", "bisogna", "не используй", "не трогай", "не меняй",
     "не удаляй", "не делай", "не пиши", "не изменяй", "не более", "не менее", "не должн",
 )  # fmt: skip
-STEMS = tuple(phrase.strip() for phrase in PHRASES)  # what a sentence that begins or ends with a phrase holds of it
 PAS = " pas"  # the end of what `NE_PAS` finds
 # Lines of programs that people paste: numbered lines, places in files, log lines, statements.
 MACHINE = re.compile(
@@ -118,8 +118,7 @@ def pins_of(text: str) -> tuple[str, ...]:
     """Return the sentences of a text that forbid, oblige or limit, as they stand, without those in what was pasted."""
     if not may_limit(text):
         return ()
-    small = _small(text)
-    phrases = [phrase for phrase, stem in zip(PHRASES, STEMS, strict=True) if stem in small]
+    phrases = _phrases_in(_small(text))
     pinned: dict[str, None] = {}
     for sentence in sentences_of(without_pasted(text)):
         pieces = [sentence] if len(sentence) <= LONGEST else CLAUSES.split(sentence)
@@ -130,13 +129,20 @@ def pins_of(text: str) -> tuple[str, ...]:
     return tuple(pinned)
 
 
+def holds_pin(line: str, pins: frozenset[str]) -> bool:
+    """Tell whether a line of a text, with its line break, holds one of the text's pins, which are in no two lines."""
+    if not pins or len(line) <= LONGEST:
+        return bool(pins) and any(sentence.strip() in pins for sentence in sentences_of(line))
+    return bool(pins_of(line))  # its sentences may have been split
+
+
 def may_limit(text: str) -> bool:
     """Tell quickly whether it is worth to look at each sentence of a text."""
     small = _small(text)
     return (
         _has_word(small)
         or PAS in small
-        or any(map(small.__contains__, STEMS))
+        or bool(_phrases_in(small))
         or not text.isascii()  # other languages, and lines that end in a sign of theirs
     )
 
@@ -148,9 +154,35 @@ def _small(text: str) -> str:
 
 def _has_word(small: str) -> bool:
     """Tell whether a text in small letters holds one of `WORDS`."""
-    runs = set(WORD_SIGNS(small))
-    joined = " ".join(run for run in runs if not run.isalnum())  # few: what has a quotation mark or a hyphen in it
-    return not (WORDS.isdisjoint(runs) and WORDS.isdisjoint(WORD.findall(joined)))
+    runs = WORD_SIGNS(small)
+    if not WORDS.isdisjoint(runs):
+        return True
+    if "'" not in small and "-" not in small:
+        return False
+    return not WORDS.isdisjoint(WORD.findall(" ".join(run for run in runs if not run.isalnum())))
+
+
+def _phrases_in(small: str) -> list[str]:
+    """Return the phrases that a sentence of a text in small letters may hold."""
+    every = ASCII_PHRASES if small.isascii() else ALL_PHRASES
+    return [phrase for first, phrases in every if first in small for phrase, stem in phrases if stem in small]
+
+
+def _by_first_word(phrases: Iterable[str]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return what phrases begin with, and those that begin so, each with what is searched: a text has few of them.
+
+    A sentence that begins or ends with a phrase holds it without the blanks at its ends.
+    """
+    beginnings: dict[str, list[tuple[str, str]]] = {}
+    for phrase in phrases:
+        stem = phrase.strip()
+        first, blank, _ = stem.partition(" ")
+        beginnings.setdefault(first + blank, []).append((phrase, stem))
+    return list(beginnings.items())
+
+
+ALL_PHRASES = _by_first_word(PHRASES)
+ASCII_PHRASES = _by_first_word(filter(str.isascii, PHRASES))
 
 
 def sentences_of(text: str) -> Iterator[str]:
