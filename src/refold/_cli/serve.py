@@ -95,6 +95,8 @@ def acting(command: Callable[..., Any]) -> Callable[..., Any]:
                      metavar="SECONDS", help="Longest pause within the body of a request."),
         click.option("--head-timeout", type=click.FloatRange(0.1), default=20.0, show_default=True,
                      metavar="SECONDS", help="Longest time for the headers of a request."),
+        click.option("--drain-timeout", type=click.FloatRange(0), default=60.0, show_default=True,
+                     metavar="SECONDS", help="Time for running requests after SIGTERM or Ctrl-C."),
         click.option("--max-body", type=click.FloatRange(0.001), default=64.0, show_default=True, metavar="MB",
                      help="Largest body of a request."),
         click.option("--memory", type=click.FloatRange(0.001), default=512.0, show_default=True, metavar="MB",

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Gateway"]
 
+WHILE_DRAINING = ("/livez", "/metrics")
 STORE_TIMEOUT = 3.0  # seconds that a request waits for a store that others lock, or that does not answer
 CLOCK_STEP = 60.0  # seconds by which the store's clock and this machine's may drift apart between two looks
 
@@ -78,6 +79,7 @@ class Gateway:
         self._retention_task: asyncio.Task[None] | None = None
         self._lifespan_router = Router(lifespan=self._lifespan)
         self.failed: Exception | None = None  # why startup failed
+        self.draining = False  # requests that run are answered, and no others taken
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or run from startup to shutdown."""
@@ -170,6 +172,9 @@ class Gateway:
         try:
             admission = self._admitted(scope, original, headers)
             caller, path = admission.caller, admission.path
+            if self.draining and path not in WHILE_DRAINING:
+                message = "this gateway is shutting down: send the request again, to another one"
+                raise GatewayError(503, message, "draining", [*CLOSE, (b"retry-after", b"1")])
             if path is not original:
                 where = route(scope["method"], path, headers)
             if admission.headers is not scope["headers"] or admission.query is not scope["query_string"]:

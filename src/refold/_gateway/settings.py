@@ -54,7 +54,8 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     `retention` is after how many seconds without use a conversation is forgotten (0: never). `max_body` and `memory`
     are bytes; `timeout` is seconds without a byte from upstream (V12), `connect_timeout` and `body_timeout` seconds
     for the connection and between parts of a client's body; `connections` is the largest number of connections to
-    upstream (0: no limit) and `keepalive` how many seconds an idle one is kept.
+    upstream (0: no limit) and `keepalive` how many seconds an idle one is kept. When the gateway is told to end,
+    requests that run have `drain_timeout` seconds.
 
     Raises:
         UsageError: an address open to others without a token, an upstream that is no http(s) URL, a route or policy
@@ -105,6 +106,7 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     head_timeout: float = 20.0
     connections: int = 0
     keepalive: float = 30.0
+    drain_timeout: float = 60.0
 
     def __post_init__(self) -> None:
         if not is_loopback(self.host) and not (self.token or (self.tokens and Path(self.tokens).is_file())):

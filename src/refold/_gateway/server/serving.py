@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import gc
+import logging
 import socket
 import ssl
 import threading
 from contextlib import suppress
 from errno import EADDRNOTAVAIL
+from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import uvicorn
 
 from refold._gateway.app import Gateway
+from refold._gateway.observability.logs import log_event
 from refold._gateway.server.connection import MAX_HEAD, client_connection, connection_of
 from refold._gateway.settings import is_loopback
 from refold.errors import RefoldError, StoreError, UsageError
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Serving"]
 
+STOP = 5.0  # seconds for requests when a gateway in a thread is stopped
 GC_THRESHOLD = 20_000  # objects between two searches for garbage; Python's 700 cost a tenth of the time of a request
 
 
@@ -36,6 +40,7 @@ class _Application:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
+        self.running = 0  # requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         connection = connection_of(scope)
@@ -43,18 +48,44 @@ class _Application:
             await self._gateway(scope, receive, send)
             return
         connection.request_began()
+        self.running += 1
         try:
             await self._gateway(scope, receive, send)
         finally:
+            self.running -= 1
             connection.request_ended()
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn with an event for the moment from which requests are accepted."""
+    """Uvicorn with an event for the moment from which requests are accepted, and time for requests at the end.
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    From the first signal on the gateway takes no new requests, and is not ready. Those that run have `drain` seconds;
+    a second Ctrl-C ends them at once.
+    """
+
+    def __init__(self, config: uvicorn.Config, application: _Application, gateway: Gateway, drain: float) -> None:
         super().__init__(config)
         self.ready = threading.Event()
+        self.drain = drain
+        self._application = application
+        self._gateway = gateway
+        self._end = 0.0
+
+    async def on_tick(self, counter: int) -> bool:
+        """Return whether to stop: after a signal, once no request runs or their time is over."""
+        ends = await super().on_tick(counter)
+        if not ends or self.force_exit:
+            return ends
+        if not self._gateway.draining:
+            self._gateway.draining, self._end = True, monotonic() + self.drain
+            log_event(logging.INFO, "draining", requests=self._application.running, seconds=self.drain)
+        if not self._application.running:
+            return True
+        if monotonic() < self._end:
+            return False
+        log_event(logging.WARNING, "requests are cut", requests=self._application.running)
+        self.config.timeout_graceful_shutdown = 0
+        return True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -68,13 +99,14 @@ class Serving:
         self.settings = settings
         _check_certificate(settings)
         self.gateway = Gateway(settings)
+        application = _Application(self.gateway)
         config = uvicorn.Config(
-            _Application(self.gateway), log_config=None, log_level="critical", access_log=False, lifespan="on",
+            application, log_config=None, log_level="critical", access_log=False, lifespan="on",
             ws="none", http=client_connection(settings.head_timeout), h11_max_incomplete_event_size=MAX_HEAD,
             loop="uvloop", timeout_graceful_shutdown=5, server_header=False, date_header=False, proxy_headers=False,
             timeout_keep_alive=75, ssl_certfile=settings.tls_certificate or None, ssl_keyfile=settings.tls_key or None,
         )  # fmt: skip
-        self._server = _Server(config)
+        self._server = _Server(config, application, self.gateway, settings.drain_timeout)
         self._thread: threading.Thread | None = None
         self._socket = _listening_socket(settings.host, settings.port)
         self._refuse_loop()
@@ -87,7 +119,7 @@ class Serving:
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
     def run(self) -> None:
-        """Serve until a signal ends it.
+        """Serve until a signal ends it, and the requests that run by then are answered.
 
         Raises:
             StoreError: the store cannot be used.
@@ -122,7 +154,8 @@ class Serving:
             raise UsageError("the gateway could not be started") if error is None else _startup_error(error) from error
 
     def stop(self) -> None:
-        """Stop the thread of `start` once running requests are done."""
+        """Stop the thread of `start` once running requests are done, or after five seconds."""
+        self._server.drain = min(self._server.drain, STOP)
         self._server.should_exit = True
         if self._thread is not None:
             self._thread.join()

@@ -119,8 +119,8 @@ class Upstream:
         """Send a request and return the response with its body still to be read.
 
         Raises:
-            GatewayError: upstream cannot be reached (502), does not respond in time (504), or a header is not one
-                line (400).
+            GatewayError: upstream cannot be reached or has no valid certificate (502), does not respond in time (504),
+                or a header is not one line (400).
         """
         if url.raw_user is not None:  # the credentials of the address replace the client's
             headers = [header for header in headers if header[0] != b"authorization"]
@@ -131,6 +131,10 @@ class Upstream:
         except TimeoutError as error:
             message = "the provider did not answer in time: try again, or start with a longer --timeout"
             raise GatewayError(504, message, "upstream_timeout") from error
+        except aiohttp.ClientConnectorCertificateError as error:
+            reason = getattr(error.certificate_error, "verify_message", "") or type(error).__name__
+            message = f"the provider's certificate is not valid ({reason}), so nothing was sent: have it renewed"
+            raise GatewayError(502, message, "upstream_certificate") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
             if isinstance(error.__cause__, GatewayError):  # raised by the client's own body, on its way
                 raise error.__cause__ from None
