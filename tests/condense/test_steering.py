@@ -82,3 +82,33 @@ def test_values_that_come_again_and_again_are_a_series():
     outputs = [around(f"12:0{minute} queue length of billing {minute}417") for minute in range(1, 6)]
     text = fitted(outputs, "How did the queue length of billing grow?", 0.3)
     assert all(f"queue length of billing {minute}417" in text for minute in range(1, 6))
+
+
+WORDS = (
+    "lexer ledger parser printer mailer cache clock queue router reader writer shelf lamp window garden bridge river "
+    "mountain forest meadow harbor island castle tower village market street corner square station"
+)
+
+
+def told(request, *after, share=0.06):
+    """Return the text of a conversation in which the assistant made a plan long ago, compacted to a share of its size."""
+    plan = "\n\n".join(
+        f"Part {number}: the {name} is read page by page, slowly, and what goes wrong there is told to the caller at once."
+        for number, name in enumerate(WORDS.split())
+    )
+    lines = ["u: Look around.", f"a: {plan}", "u: Thanks."]
+    for number in range(20):
+        lines += [f"a: next | look(place{number}) as c{number}", f"t: c{number} = {filling(number)}"]
+    lines += ["a: That is it.", f"u: {request}", *after]
+    size = view_of(talk(*lines), window=10**7, goal=10**6).tokens
+    view = view_of(talk(*lines), window=10**7, goal=int(size * share))
+    return "\n".join(text for message in view.after(Fit().edits(view)).messages for text in texts(message))
+
+
+def test_what_the_assistant_said_long_ago_of_what_is_asked_for_is_kept():
+    assert "Part 16: the river is read" not in told("Now write the tests.")
+    assert "Part 16: the river is read" in told("Now write the river.")
+
+
+def test_a_turn_that_only_says_to_go_on_asks_for_what_the_turn_before_it_asked():
+    assert "Part 16: the river is read" in told("Now write the river.", "a: I begin.", "u: continue")

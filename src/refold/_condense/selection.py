@@ -23,7 +23,7 @@ from refold._condense.reductions import (
     pinned_in,
     strip_seen_images,
 )
-from refold._condense.steering import scores_of, weigh
+from refold._condense.steering import scores_of, weigh, weigh_answers
 from refold._salience.atoms import names_of, spoken, words_between
 from refold._salience.cover import Cover, Unit
 from refold._salience.lazy_table import LazyTable
@@ -92,6 +92,7 @@ class Selection:
         units = list(_units(draft, log, worth, areas))
         scores = scores_of(draft.view.transcript)
         weigh(_steered(draft, units, scores), scores, draft.view.goal_tokens)
+        weigh_answers(_answering(draft, units), scores, draft.view.goal_tokens)
         _weigh_directives(draft, units, areas)
         self.cover = Cover(units, worth.of, covered)
         self.chosen: list[Choice] = []
@@ -261,6 +262,18 @@ def _steered(draft: Draft, units: Iterable[Unit], scores: Scores) -> Iterator[tu
             if is_replaced or text not in seen:
                 seen.add(text)
                 yield unit, place, segment
+
+
+def _answering(draft: Draft, units: Iterable[Unit]) -> Iterator[tuple[Unit, Place, int]]:
+    """Yield the units that are words of the assistant: lines with where they start in a text, a message with -1."""
+    for unit in units:
+        match unit.of:
+            case Lines(position=position, reduction=Reduction(words=words, patches=patches), segment=segment) if words:
+                if draft.base[position].role == "assistant":
+                    yield unit, (draft.base[position].id, patches[0].at), segment.start
+            case range() as batch if len(batch) == 1 and draft.base[batch.start].role == "assistant":
+                texts = (part for part in draft.messages[batch.start].parts if isinstance(part, Text))
+                yield from ((unit, (draft.base[batch.start].id, part.at), -1) for part in texts)
 
 
 def _extra(draft: Draft, reduction: Reduction, worth: Mapping[str, float]) -> float:

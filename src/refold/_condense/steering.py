@@ -14,6 +14,9 @@ identifier at all. So each segment of an output is also ranked as a search engin
 5. Of lines that say the same of what is asked for but for their values (`VALUE`), in two or three outputs, only that of
    the newest may come back: the older value was replaced. More such lines are a series, and all of them count.
 
+What the assistant said is ranked in the same way, apart from outputs (`weigh_answers`): an old plan or answer of its
+own about what is asked for now. Where the newest turn only says to go on, the words are those of the turn before it.
+
 Errors need no question. A line that reports one has worth if few lines do: one fatal line in a week of logs, but not
 one of a thousand warnings. Signs of errors are counted each for itself (`SIGNS`).
 """
@@ -28,9 +31,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from refold._condense.digest.answers import goes_on
 from refold._salience.lazy_table import LazyTable
 from refold._salience.segments import Segment, segments_of
-from refold._salience.words import occurrences, phrases_of, small, words_of, words_of_result
+from refold._salience.words import SpokenText, occurrences, phrases_of, small, words_of, words_of_result
 from refold.core._speakers import is_turn, words_of_user
 from refold.core.messages import Text, ToolCall, ToolResult, memoized
 
@@ -41,11 +45,14 @@ if TYPE_CHECKING:
     from refold.core.messages import Message, MessageId, Path
     from refold.core.transcript import Transcript
 
-__all__ = ["Scores", "prepare", "scores_of", "wanted_in", "weigh"]
+__all__ = ["Scores", "prepare", "scores_of", "wanted_in", "weigh", "weigh_answers"]
 
 # Chosen by hand; benchmarks/questions.py and benchmarks/recall.py measure what they give together.
 REQUESTED, STEPPED, WRONG = 0.03, 0.002, 0.02  # worth by token: of what is asked for, of the topic at work, of errors
 REQUEST_ROOM, WRONG_ROOM = 0.08, 0.015  # of the goal, for what is asked for and for errors
+ANSWER_ROOM = 0.04  # of the goal, for what the assistant said of what is asked for
+SPOKEN = 80  # characters of a text of the assistant that may say something of it
+WHOLE = 0.5  # of the best score in a text, for the text as a whole
 LEAST_ROOM, SMALL = 600, 0.25  # tokens of each, as far as they are no more than this share of the goal
 NEAR_BEST = 0.4  # of the best score, from which a segment is asked for
 CLEAR = 0.6  # the least score of the best: less is chance
@@ -94,6 +101,7 @@ class Scores(Struct, frozen=True):
     stepped: Mapping[Place, Mapping[int, float]]
     wrong: Mapping[Place, Mapping[int, float]]
     replaced: frozenset[tuple[Place, int]] = frozenset()
+    answered: Mapping[Place, Mapping[int, float]] = {}
 
     def known(self, place: Place) -> frozenset[int]:
         """Return where the segments of an output start that have a score."""
@@ -105,6 +113,17 @@ def prepare(message: Message) -> None:
     for result in message.results:
         words_of_result(result)
         _signs(result)
+    for text in _spoken(message).values():
+        words_of_result(text)
+
+
+@memoized
+def _spoken(message: Message) -> dict[Path, SpokenText]:
+    """Return the texts of an assistant's message that are worth a search, by path."""
+    if message.role != "assistant":
+        return {}
+    texts = (part for part in message.parts if isinstance(part, Text) and len(part.text) >= SPOKEN)
+    return {part.at: SpokenText(part.text) for part in texts}
 
 
 @memoized
@@ -112,13 +131,17 @@ def scores_of(transcript: Transcript) -> Scores:
     """Return how far each segment of an output is what the end of a transcript asks for, and which report errors."""
     messages = [message for message in transcript.messages if message.note is None]
     outputs = {(message.id, result.at): result for message in messages for result in message.results}
-    request = next((message for message in reversed(messages) if is_turn(message) and words_of_user(message)), None)
+    turns = (message for message in reversed(messages) if is_turn(message) and words_of_user(message))
+    request = next((message for message in turns if not goes_on(message)), None)
     typed = words_of_user(request) if request else ""
     requested = words_of(typed)
     steps = frozenset().union(*(_own_words(message) for message in messages[-STEPS:])) - requested
-    ranked = _ranked(outputs, requested, phrases_of(typed))
+    phrases = phrases_of(typed)
+    ranked = _ranked(outputs, requested, phrases)
     replaced = frozenset(_replaced(outputs, ranked, requested))
-    return Scores(ranked, _ranked(outputs, steps, {}), _wrong(outputs), replaced)
+    spoken = {(message.id, at): text for message in messages for at, text in _spoken(message).items()}
+    answered = _ranked(spoken, requested, phrases)
+    return Scores(ranked, _ranked(outputs, steps, {}), _wrong(outputs), replaced, answered)
 
 
 def wanted_in(scores: Scores, place: Place) -> tuple[int, ...]:
@@ -154,6 +177,19 @@ def weigh(units: Iterable[tuple[Unit, Place, Segment]], scores: Scores, goal: in
             unit.extra += STEPPED * score / best
 
 
+def weigh_answers(units: Iterable[tuple[Unit, Place, int]], scores: Scores, goal: int) -> None:
+    """Add worth to what the assistant said of what is asked for: a segment by its start, a whole text by -1."""
+    scored = [
+        (max(by_start.values(), default=0.0) * WHOLE if start < 0 else by_start.get(start, 0.0), unit)
+        for unit, place, start in units
+        if (by_start := scores.answered.get(place, {}))
+    ]
+    best = max((score for score, _ in scored), default=0.0)
+    if best >= CLEAR * WHOLE:
+        least = min(LEAST_ROOM, goal * SMALL)
+        _add(scored, NEAR_BEST * best, REQUESTED / best, max(goal * ANSWER_ROOM, least))
+
+
 def _score(scores: Mapping[Place, Mapping[int, float]], place: Place, segment: Segment) -> float:
     return scores.get(place, {}).get(segment.start, 0.0)
 
@@ -169,7 +205,7 @@ def _add(scored: Iterable[tuple[float, Unit]], least: float, worth: float, room:
 
 
 def _ranked(
-    outputs: Mapping[Place, ToolResult], words: frozenset[str], phrases: Mapping[str, frozenset[str]]
+    outputs: Mapping[Place, ToolResult | SpokenText], words: frozenset[str], phrases: Mapping[str, frozenset[str]]
 ) -> dict[Place, dict[int, float]]:
     """Return the scores of segments by the rare words and phrases they hold."""
     holding: dict[str, list[Place]] = {}
@@ -238,7 +274,7 @@ def _replaced(
             yield from ((place, start) for place, start, line in same if place != newest)
 
 
-def _segments_with(word: str, result: ToolResult, lower: str) -> dict[int, int]:
+def _segments_with(word: str, result: ToolResult | SpokenText, lower: str) -> dict[int, int]:
     """Return which segments hold a word, by their start, each with the start of the next if it ends there."""
     text, pieces = result.text, segments_of(result)
     starts = [segment.start for segment in pieces]

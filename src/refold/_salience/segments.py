@@ -30,6 +30,7 @@ from refold.core.messages import memoized
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
+    from refold._salience.words import SpokenText
     from refold.core.messages import Message, Path, ToolResult
 
 __all__ = [
@@ -128,8 +129,8 @@ def harness_segments(message: Message) -> dict[Path, tuple[tuple[Segment, ...], 
 
 
 @memoized
-def segments_of(result: ToolResult) -> tuple[Segment, ...]:
-    """Return the words of an output as segments."""
+def segments_of(result: ToolResult | SpokenText) -> tuple[Segment, ...]:
+    """Return the words of an output, or of a text that is searched like one, as segments."""
     return segments(result.text)
 
 

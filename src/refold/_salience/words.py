@@ -11,6 +11,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from refold._text.sign_runs import SignRuns
 from refold.core.messages import memoized
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     from refold.core.messages import ToolResult
 
-__all__ = ["UNSPACED", "occurrences", "phrases_of", "small", "words_of", "words_of_result"]
+__all__ = ["UNSPACED", "SpokenText", "occurrences", "phrases_of", "small", "words_of", "words_of_result"]
 
 LEAST = 3  # characters of a word
 KNOWN = 65_536  # words that are remembered
@@ -29,6 +31,12 @@ RUNS = SignRuns(r"[^\W_]")
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 # Han, kana, hangul; Thai, Lao, Burmese, Khmer.
 UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]+")
+
+
+class SpokenText(Struct, frozen=True, dict=True):
+    """A text of an assistant's message, which is searched like an output."""
+
+    text: str
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -49,8 +57,8 @@ def phrases_of(text: str) -> dict[str, frozenset[str]]:
 
 
 @memoized
-def words_of_result(result: ToolResult) -> frozenset[str]:
-    """Return the words of an output."""
+def words_of_result(result: ToolResult | SpokenText) -> frozenset[str]:
+    """Return the words of an output, or of a text that is searched like one."""
     return words_of(result.text)
 
 
