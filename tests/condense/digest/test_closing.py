@@ -24,14 +24,17 @@ def test_where_the_request_is_seen_at_once_only_the_mark_says_so():
     assert below.endswith("The current request, user turn 2, stands below, and the work on it after it.]")
 
 
-def test_a_first_request_that_stands_above_is_restated_and_a_long_one_in_part():
+def test_a_first_request_that_stands_above_is_restated_where_the_whole_has_room():
     assert '(user turn 1; it stands above)\n- "start"' in end("u: start", *WORK)
-    no_room = end("u: " + "start now " * 2_000, *WORK, limit=610)
-    assert no_room == "[End of the digest. The current request is user turn 1: it stands above.]"
     long = end("u: " + "start now " * 2_000, *WORK, limit=8_000)
-    assert '- "start now start now' in long
-    assert 'left out …]" (in part)\n\n[End of the digest. The work on it follows' in long
-    assert len(long) < 700
+    assert long == "[End of the digest. The current request is user turn 1: it stands above.]"
+
+
+def test_a_long_request_far_below_is_restated_in_part():
+    text = end("u: start", "a: ok", "u: " + "change it now " * 2_000, *WORK, limit=8_000)
+    assert '- "change it now change it now' in text
+    assert 'left out …]" (in part)\n\n[End of the digest. Messages from before it' in text
+    assert len(text) < 1_200
 
 
 def test_a_small_digest_ends_with_the_bare_mark():
@@ -49,6 +52,8 @@ def test_a_turn_that_only_says_to_go_on_is_named_with_what_it_agrees_to_and_the_
         '- it agrees to what the assistant said: "I can also rename the file."',
         '- it goes on with user turn 2: "Rename the option."',
     ]
+    chosen = end("u: start", "a: Which one?\n1. Keep\n2. Drop", "u: 2", "a: Shall I drop it now?", "u: yes", *WORK)
+    assert '- it goes on with user turn 1: "start"' in chosen
     last = end("u: start", "a: ok", "u: Rename the option.", *WORK, "u: continue")
     assert last.startswith('## Current request of the user (user turn 3; it is the last message)\n- "continue"')
     assert '- it goes on with user turn 2: "Rename the option."' in last

@@ -63,7 +63,7 @@ def closing(view: View, staying: Sequence[Message], before: MessageId | None, li
         "The work on it follows" if above else "Messages from before it, the request itself and the work on it follow"
     )
     room = min(int(limit * (ABOVE_SHARE if above else REQUEST_SHARE)), MOST)
-    restated = _restated(view, own_text(request).strip(), f"## {CURRENT} ({named}; {where})", room)
+    restated = _restated(view, own_text(request).strip(), f"## {CURRENT} ({named}; {where})", room, whole=above)
     if not restated:
         return f"{END}. The current request is {named}: {where}.]"
     return "\n".join((*restated, *continued, "", f"{END}. {follows}, in full or shortened.]"))
@@ -79,10 +79,11 @@ def _continued(view: View, request: Message, room: int) -> tuple[str, ...]:
     if proposal := question_before(transcript, request)[0]:
         lines.append(entry(f'it agrees to what the assistant said: "{proposal}"'))
     before = transcript.messages[: transcript.index.get(request.id, 0)]
-    earlier = next((each for each in reversed(before) if each.id in turns and not goes_on(each)), None)
+    asking = (each for each in reversed(before) if each.id in turns and not goes_on(each))
+    earlier = next((each for each in asking if not question_before(transcript, each)[0]), None)
     if earlier is not None:
         heading = f"it goes on with user turn {turns[earlier.id]}"
-        words = _restated(view, own_text(earlier).strip(), "", room)
+        words = _restated(view, own_text(earlier).strip(), "", room, whole=False)
         lines.append(entry(f"{heading}: {words[1].removeprefix(entry(''))}" if words else heading))
     return tuple(lines)
 
@@ -92,11 +93,14 @@ def _asks(message: Message) -> bool:
     return message.role == "user" and own and bool(own_text(message).strip())
 
 
-def _restated(view: View, text: str, heading: str, room: int) -> tuple[str, ...]:
-    """Return a request under its heading, word for word: whole, or what of it is to be done first, as there is room."""
+def _restated(view: View, text: str, heading: str, room: int, *, whole: bool) -> tuple[str, ...]:
+    """Return a request under its heading, word for word: as there is room whole, or what of it is to be done first.
+
+    With `whole` it is restated whole or not at all: it stands right above.
+    """
     count = view.counter.text
     if count(text) <= room:
         return heading, entry(f'"{text}"')
-    if room < LEAST or count(short := shortened(text, room, count, "request")) > room:
+    if whole or room < LEAST or count(short := shortened(text, room, count, "request")) > room:
         return ()
     return heading, entry(f'"{short}" (in part)')
