@@ -237,7 +237,7 @@ def test_a_store_that_fails_is_told_without_its_place(gateway, tmp_path):
     assert (status, str(place).encode() in data) == (503, False)
     status, _, data = call(serving.url, "GET", "/v1/sessions", headers=inside)
     assert (status, str(place).encode() in data) == (503, False)
-    assert b"StoreCorrupt" in data
+    assert b"the store could not be used" in data
     assert call(serving.url, "GET", "/livez")[0] == 200
     status, headers, _ = call(serving.url, body=chat(10), headers=inside)
     assert (status, told(headers)["done"], told(headers)["unsaved"]) == (200, "compacted", "1")

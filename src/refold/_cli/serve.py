@@ -93,6 +93,8 @@ def acting(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="How long an idle connection to a provider is kept."),
         click.option("--body-timeout", type=click.FloatRange(0.1), default=60.0, show_default=True,
                      metavar="SECONDS", help="Longest pause within the body of a request."),
+        click.option("--upload-timeout", type=click.FloatRange(0.1), default=300.0, show_default=True,
+                     metavar="SECONDS", help="Longest time for the whole body of a request."),
         click.option("--head-timeout", type=click.FloatRange(0.1), default=20.0, show_default=True,
                      metavar="SECONDS", help="Longest time for the headers of a request."),
         click.option("--drain-timeout", type=click.FloatRange(0), default=60.0, show_default=True,

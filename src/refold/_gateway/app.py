@@ -37,7 +37,7 @@ from refold._gateway.server.asgi import (
 from refold._gateway.server.auth import Auth, check_path, reject_duplicate_headers
 from refold._gateway.server.connection import connection_of
 from refold._gateway.server.relay import WhileConnected, relay
-from refold._gateway.server.request_headers import decompressed, request_options
+from refold._gateway.server.request_headers import request_options
 from refold._gateway.upstream.client import Upstream, from_upstream, to_upstream
 from refold._gateway.upstream.response import UpstreamAborted
 from refold._gateway.wire.routes import is_stateless, route
@@ -259,9 +259,10 @@ class Gateway:
         url = self._upstream.address(where.dialect.provider, path, scope["query_string"])
         options = request_options(by_name, self.settings, caller.owner)
         most = min(caller.max_body or self.settings.max_body, self.settings.max_body)
-        raw = await read_body(receive, by_name, most, self._body_timeout(scope))
+        raw = await read_body(receive, by_name, most, *self._body_timeouts(scope))
         begun = time.perf_counter()
-        plain = decompressed(raw, by_name.get(b"content-encoding", b""), most)
+        encoding = by_name.get(b"content-encoding", b"")
+        plain = await self._exchanges.decompressed(raw, encoding, most) if encoding else raw
         exchange = Exchange(where, url, headers, options, raw, plain)
         with WhileConnected(scope, receive):
             native = await self._native.begin(exchange)
@@ -273,10 +274,12 @@ class Gateway:
             else:
                 await self._exchanges.run(native.exchange, send, begun)
 
-    def _body_timeout(self, scope: Scope) -> float | None:
-        """Return the seconds in which each part of a body must arrive; None where all of it has arrived."""
+    def _body_timeouts(self, scope: Scope) -> tuple[float | None, float | None]:
+        """Return the seconds in which each part and the whole of a body must arrive; None where it has arrived."""
         connection = connection_of(scope)
-        return None if connection is not None and connection.has_whole_body else self.settings.body_timeout
+        if connection is not None and connection.has_whole_body:
+            return None, None
+        return self.settings.body_timeout, self.settings.upload_timeout
 
     async def _compacted(self, native: NativeExchange) -> Response:
         """Return the answer to a request that asks for a compaction alone.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from contextlib import suppress
 from functools import partial
@@ -14,13 +15,14 @@ from refold._gateway.conversations.conversation import ReportedUsage
 from refold._gateway.conversations.planner import CompactionAborted
 from refold._gateway.conversations.plugin import CompactionTarget
 from refold._gateway.conversations.ready import Exchange, Ready
-from refold._gateway.conversations.tracker import ConversationLocked
+from refold._gateway.conversations.tracker import ConversationLocked, open_body
 from refold._gateway.observability.logs import log_request
 from refold._gateway.observability.tracing import span, watched
 from refold._gateway.recall.response_rounds import RecallRelay, RoundOverflow, recalls
 from refold._gateway.recall.tool import offered
 from refold._gateway.server.asgi import GatewayError
 from refold._gateway.server.relay import relay
+from refold._gateway.server.request_headers import decompressed
 from refold._gateway.server.response_headers import response_headers, set_span_attributes
 from refold._gateway.upstream.client import from_upstream, to_upstream
 from refold._gateway.wire.body import spliced
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
 __all__ = ["Exchanges"]
 
 WHOLE = Share(1.0, inclusive=True)  # a trigger: nothing is compacted before the input budget is used up
+LARGE = 4 * 1024 * 1024  # bytes of a body, from which on only one is worked on at a time
 
 
 class Exchanges:
@@ -80,6 +83,16 @@ class Exchanges:
         self._native = native
         self._deferred = deferred
         self._metrics = metrics
+        self._large_bodies = asyncio.Semaphore(1)
+
+    async def decompressed(self, raw: bytes, encoding: bytes, limit: int) -> bytes | None:
+        """Return a body without its compression, unpacked beside the event loop: one at a time, since each may grow.
+
+        Raises:
+            GatewayError: it becomes larger than the limit (413).
+        """
+        async with self._large_bodies:
+            return await asyncio.to_thread(decompressed, raw, encoding, limit)
 
     def run(self, exchange: Exchange, send: Send, begun: float) -> Awaitable[None]:
         """Carry out one exchange."""
@@ -127,9 +140,17 @@ class Exchanges:
     async def ready(self, exchange: Exchange) -> Ready:
         """Make a request ready: as it came, or with its messages under the plans in force.
 
+        Large ones are made ready one at a time: each look at such a body takes a part of the time that others may wait.
+
         Raises:
             GatewayError: a compaction failed and the gateway is strict (503).
         """
+        if exchange.plain is None or len(exchange.plain) < LARGE:
+            return await self._ready(exchange)
+        async with self._large_bodies:
+            return await self._ready(exchange)
+
+    async def _ready(self, exchange: Exchange) -> Ready:
         untouched = Ready(exchange.raw, plain=False)
         if exchange.options.bypass or exchange.plain is None:
             untouched.done = "bypassed" if exchange.options.bypass else "forwarded"
@@ -157,9 +178,12 @@ class Exchanges:
         """Return the conversation a body belongs to, with what bounds it; None where it holds none to be seen."""
         dialect = route.dialect
         shape = formats.find(dialect.format)
+        opened = None
+        if len(plain) >= LARGE and not self._tracks.continues(shape, options.session, plain, options.owner):
+            opened = await asyncio.to_thread(open_body, dialect, shape, plain)
         while True:
             try:
-                conversation = self._tracks.find(dialect, shape, options.session, plain, options.owner)
+                conversation = self._tracks.find(dialect, shape, options.session, plain, options.owner, opened)
                 break
             except ConversationLocked as busy:
                 async with busy.conversation.lock:

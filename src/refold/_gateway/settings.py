@@ -53,9 +53,9 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     `store` is a file or a database URL, None keeps everything in memory; `store_key` encrypts originals in the store,
     `retention` is after how many seconds without use a conversation is forgotten (0: never). `max_body` and `memory`
     are bytes; `timeout` is seconds without a byte from upstream (V12), `connect_timeout` and `body_timeout` seconds
-    for the connection and between parts of a client's body; `connections` is the largest number of connections to
-    upstream (0: no limit) and `keepalive` how many seconds an idle one is kept. When the gateway is told to end,
-    requests that run have `drain_timeout` seconds.
+    for the connection and between parts of a client's body, `upload_timeout` those for all of it; `connections` is the
+    largest number of connections to upstream (0: no limit) and `keepalive` how many seconds an idle one is kept. When
+    the gateway is told to end, requests that run have `drain_timeout` seconds.
 
     Raises:
         UsageError: an address open to others without a token, an upstream that is no http(s) URL, a route or policy
@@ -103,6 +103,7 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     timeout: float = 720.0  # V12
     connect_timeout: float = 20.0
     body_timeout: float = 60.0
+    upload_timeout: float = 300.0
     head_timeout: float = 20.0
     connections: int = 0
     keepalive: float = 30.0

@@ -1,5 +1,6 @@
 import socket
 import time
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 import pytest
@@ -106,3 +107,18 @@ def test_a_slow_body_on_its_way_to_another_path_is_ended_too(plain):
     assert found.startswith(b"HTTP/1.1 408")
     assert b"connection: close" in found
     assert b"still open" not in found
+
+
+def test_a_body_that_drips_in_is_ended_although_no_part_of_it_is_late():
+    with upstream(lambda head, body: whole(b"{}")) as (url, seen):
+        settings = GatewaySettings(upstreams={"openai": url}, port=0, body_timeout=30, upload_timeout=0.3)
+        with Serving(settings) as serving:
+            place = urlsplit(serving.url)
+            with socket.create_connection((place.hostname, place.port), timeout=10) as sock:
+                sock.sendall(CHAT + b"content-length: 100\r\n\r\n")
+                with suppress(OSError):
+                    for _ in range(40):
+                        sock.sendall(b" ")
+                        time.sleep(0.05)
+                assert sock.recv(65_536).startswith(b"HTTP/1.1 408")
+        assert not seen

@@ -126,7 +126,7 @@ class PlanStore:
         """
         plans = (*conversation.plans, plan)
         try:
-            await self._run(lambda: self._keep(conversation, plans))
+            await self._run(lambda: self._keep(conversation, plans), len(conversation.body.body))
         except WriteConflict:
             raise
         except StoreError:

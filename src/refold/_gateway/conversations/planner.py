@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from refold._compaction.options import Options
-from refold._gateway.conversations.best_plan import PlanningInput, best_plan
+from refold._gateway.conversations.best_plan import PlanningInput
 from refold._gateway.conversations.failed import CompactionAborted, PlanConflict
+from refold._gateway.conversations.planning import Planning
 from refold._gateway.conversations.store_access import finished
 from refold._gateway.conversations.thrash import crowded_goal, with_room
 from refold._gateway.observability.logs import log_event
@@ -58,6 +59,7 @@ class Planner:
     ) -> None:
         self._settings = settings
         self._handlers = handlers
+        self._planning = Planning()
         self._keeper = keeper
         self._metrics = metrics
         self._lost = lost
@@ -245,6 +247,7 @@ class Planner:
         """Wait for work under way, so that what was planned is kept."""
         if self._works:
             await asyncio.wait(self._works, timeout=5)
+        self._planning.close()
 
     async def compact_after_overflow(self, target: CompactionTarget, error: ProviderError) -> Plan:
         """Compact a conversation that the provider has refused for its size; the caller holds its lock.
@@ -340,7 +343,7 @@ class Planner:
         by = (policy or bound.policy).name
         with self._metrics.compacting(), compaction_span(target.model, conversation.id, by, cause.value) as traced:
             try:
-                best = await asyncio.to_thread(lambda: best_plan(work))
+                best = await self._planning.best_plan(work, conversation.format.name, len(conversation.body.body))
             except RefoldError as error:
                 conversation.begin_cooldown(conversation.measure(bound, fixed_part), bound.budget.window)
                 raise CompactionAborted(type(error).__name__) from error

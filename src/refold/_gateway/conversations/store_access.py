@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["StoreAccess", "finished"]
 
+AT_ONCE = 256 * 1024  # bytes that are written to a store in memory without leaving the event loop
 RETRY = 1.0  # seconds between two attempts to write to a store that has failed
 CHECKED = 1.0  # seconds for which a write that succeeded proves that others would
 T = TypeVar("T")
@@ -40,13 +41,13 @@ class StoreAccess:
         self.local = store.name == "memory"
         self.down = False
 
-    async def run(self, work: Callable[[], T]) -> T:
-        """Do work on the store.
+    async def run(self, work: Callable[[], T], size: int = 0) -> T:
+        """Do work on the store, which takes so many bytes.
 
         Raises:
             StoreError: it failed; at once where the store is known to fail.
         """
-        if self.local:
+        if self.local and size < AT_ONCE:
             return work()
         if self.down:
             raise StoreError(f"{self._store.name} does not work at present: a write is tried every {RETRY:g} s")

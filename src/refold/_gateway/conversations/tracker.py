@@ -12,6 +12,8 @@ from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec import Struct
+
 from refold._gateway.conversations.conversation import Conversation, differs
 from refold._gateway.wire.body import continued, native, opened, repeats
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from refold._gateway.wire.routes import Dialect
     from refold.formats import Format
 
-__all__ = ["ConversationLocked", "ConversationTracker"]
+__all__ = ["ConversationLocked", "ConversationTracker", "OpenedBody", "open_body"]
 
 HEAD = 512  # bytes at the start of a body by which those that may continue it are found
 CANDIDATES = 128  # conversations with one beginning that are looked at, the newest first
@@ -38,6 +40,42 @@ class ConversationLocked(Exception):  # the caller waits for the conversation's 
     def __init__(self, conversation: Conversation) -> None:
         super().__init__(conversation.id)
         self.conversation = conversation
+
+
+class OpenedBody(Struct, frozen=True):
+    """A body that was opened, and what tells whose it is.
+
+    `opening` is by what a conversation is looked for, `name` what names it, and `lead` how many leading messages are
+    instructions.
+    """
+
+    body: ParsedBody
+    opening: bytes
+    name: bytes
+    lead: int
+
+
+def open_body(dialect: Dialect, format: Format, raw: bytes) -> OpenedBody | None:
+    """Open a body; None where it has no messages. It looks at nothing else, so a thread can do it.
+
+    All conversations of an application may begin with the same instructions, and those of one may change with the time
+    of day: it is looked for by the message after them.
+
+    Raises:
+        ValueError: the body is no JSON object.
+    """
+    body = opened(raw, dialect.messages)
+    if body is None or not body.raws:
+        return None
+    digest, lead, identity = blake2b(digest_size=12), 0, b""
+    for each in body.raws[:FIRST]:
+        message = native(each)
+        identity = blake2b(format.identity(message), digest_size=12).digest()
+        digest.update(identity)
+        if not (isinstance(message, dict) and message.get("role") in INSTRUCTIONS):
+            break
+        lead, identity = lead + 1, b""
+    return OpenedBody(body, identity, digest.digest(), lead)
 
 
 class ConversationTracker:
@@ -70,8 +108,18 @@ class ConversationTracker:
         """Return a conversation by its id."""
         return self._tracks.get(id)
 
-    def find(self, dialect: Dialect, format: Format, session: str, raw: bytes, owner: str = "") -> Conversation | None:
+    def find(
+        self,
+        dialect: Dialect,
+        format: Format,
+        session: str,
+        raw: bytes,
+        owner: str = "",
+        opened: OpenedBody | None = None,
+    ) -> Conversation | None:
         """Return the owner's conversation that a body belongs to, with the body taken in; None without messages.
+
+        `opened` is what `open_body` returns for the body, where it was opened already.
 
         Raises:
             ValueError: the body is no JSON object.
@@ -81,17 +129,20 @@ class ConversationTracker:
         if (known := self._continued(head, raw)) is not None:
             self._touch(known)
             return known
-        fresh = opened(raw, dialect.messages)
-        if fresh is None or not fresh.raws:
-            return None
-        return self._known(format, owner, session, fresh, head)
+        opened = opened or open_body(dialect, format, raw)
+        return None if opened is None else self._known(format, owner, session, opened, head)
+
+    def continues(self, format: Format, session: str, raw: bytes, owner: str = "") -> bool:
+        """Tell whether a body repeats the newest one of a conversation, so that only what is new will be read."""
+        return bool(self._likely((format.name, owner, session, raw[:HEAD]), raw))
+
+    def _likely(self, head: Key, raw: bytes) -> list[tuple[int, str]]:
+        ends = self._by_head.get(head, {})
+        return [(end, id) for id, (end, tail) in ends.items() if raw.endswith(tail, 0, end)]
 
     def _continued(self, head: Key, raw: bytes) -> Conversation | None:
         """Let a body be taken by the conversation of which it repeats most: one whose newest body it begins with."""
-        ends = self._by_head.get(head)
-        if ends is None:
-            return None
-        likely = [(end, id) for id, (end, tail) in ends.items() if raw.endswith(tail, 0, end)]
+        likely = self._likely(head, raw)
         for _, id in sorted(likely, reverse=True) if len(likely) > 1 else likely:
             conversation = self._tracks[id]
             if repeats(conversation.body, raw):
@@ -126,9 +177,9 @@ class ConversationTracker:
                 break
             self.forget(oldest)
 
-    def _known(self, format: Format, owner: str, session: str, body: ParsedBody, head: Key) -> Conversation:
-        opening, name, lead = _opening(format, body.raws)
-        first = format.name, owner, session, opening
+    def _known(self, format: Format, owner: str, session: str, opened: OpenedBody, head: Key) -> Conversation:
+        body, lead = opened.body, opened.lead
+        first = format.name, owner, session, opened.opening
         best: Conversation | None = None
         most, rank = 0, (0, False, False)
         for id in islice(reversed(self._by_first.get(first, ())), CANDIDATES):
@@ -147,7 +198,7 @@ class ConversationTracker:
             best.advance(body, most)
             self._index(best, head, first)
             return best
-        id = self._named(f"{owner}\0{session}", name, format, body, shared)
+        id = self._named(f"{owner}\0{session}", opened.name, format, body, shared)
         conversation = (
             Conversation(id, format, session, body, lead, owner) if best is None else best.fork(id, body, shared, most)
         )
@@ -216,23 +267,6 @@ def _shared(format: Format, known: list[Bytes], fresh: list[Bytes], same: int) -
 def _end(body: ParsedBody) -> tuple[int, bytes]:
     """Return where the messages of a body end, and their last bytes."""
     return body.end, body.body[max(body.end - TAIL, 0) : body.end]
-
-
-def _opening(format: Format, raws: list[Bytes]) -> tuple[bytes, bytes, int]:
-    """Return by what a conversation is looked for, what names it, and how many leading messages are instructions.
-
-    All conversations of an application may begin with the same instructions, and those of one may change with the time
-    of day: it is looked for by the message after them.
-    """
-    digest, lead, identity = blake2b(digest_size=12), 0, b""
-    for raw in raws[:FIRST]:
-        message = native(raw)
-        identity = blake2b(format.identity(message), digest_size=12).digest()
-        digest.update(identity)
-        if not (isinstance(message, dict) and message.get("role") in INSTRUCTIONS):
-            break
-        lead, identity = lead + 1, b""
-    return identity, digest.digest(), lead
 
 
 def _identity(format: Format, raw: Bytes) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, TypeAlias
 
 from starlette.responses import Response
@@ -43,8 +44,10 @@ class ClientDisconnected(Exception):  # no response can be sent any more
     """The client has closed its connection."""
 
 
-async def read_body(receive: Receive, headers: dict[bytes, bytes], limit: int, timeout: float | None) -> bytes:
-    """Return a request's whole body; the timeout, in seconds, is for each part of it.
+async def read_body(
+    receive: Receive, headers: dict[bytes, bytes], limit: int, timeout: float | None, whole: float | None = None
+) -> bytes:
+    """Return a request's whole body; the timeouts, in seconds, are for each part and for the whole of it.
 
     Raises:
         GatewayError: it is longer than the limit (413), or does not arrive in time (408).
@@ -55,10 +58,14 @@ async def read_body(receive: Receive, headers: dict[bytes, bytes], limit: int, t
         raise too_large(limit)
     chunks: list[bytes] = []
     size = 0
+    deadline = None if whole is None else time.monotonic() + whole
     while True:
         message = await receive_in_time(receive, timeout)
         if message["type"] == "http.disconnect":
             raise ClientDisconnected
+        if deadline is not None and time.monotonic() > deadline:
+            late = f"the request's body did not arrive within {whole:g} s: send it again"
+            raise GatewayError(408, late, "request_timeout", CLOSE)
         chunk = message.get("body", b"")
         size += len(chunk)
         if size > limit:

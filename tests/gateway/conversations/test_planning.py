@@ -1,0 +1,64 @@
+import gzip
+import json
+
+import pytest
+
+from refold._gateway import proxy
+from refold._gateway.conversations import planning
+from tests.gateway.scripted_upstream import call, chat
+
+
+@pytest.fixture
+def all_large(monkeypatch):
+    """Take every body for a large one."""
+    monkeypatch.setattr(planning, "LARGE", 0)
+    monkeypatch.setattr(proxy, "LARGE", 0)
+
+
+def test_a_process_of_its_own_makes_the_plan_that_a_thread_makes(gateway, monkeypatch):
+    serving, provider = gateway(window=8_000, background=False)
+    here = call(serving.url, body=chat(10))[1]
+    monkeypatch.setattr(planning, "LARGE", 0)
+    other, elsewhere = gateway(window=8_000, background=False)
+    there = call(other.url, body=chat(10))[1]
+    assert here["x-refold-done"] == there["x-refold-done"] == "compacted"
+    assert here["x-refold-plan"] == there["x-refold-plan"]
+    assert provider.received[0].body == elsewhere.received[0].body
+
+
+def test_a_policy_that_no_other_process_can_be_sent_makes_its_plan_here(gateway, all_large, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from msgspec.structs import replace\n"
+        "from refold import policies\n"
+        "from refold.core.budget import Share\n"
+        "from refold.core.policy import Pure, Step\n"
+        "class Mine(Pure, frozen=True):\n"
+        "    def edits(self, view, answers):\n"
+        "        return ()\n"
+        "found = policies.find('refold')\n"
+        "POLICY = replace(found, trigger=Share(0.8), steps=(Step(Mine(), label='mine'), *found.steps))\n"
+    )
+    serving, _ = gateway(window=8_000, background=False, policy=str(file))
+    status, headers, _ = call(serving.url, body=chat(10))
+    assert (status, headers["x-refold-done"]) == (200, "compacted")
+
+
+def test_a_history_that_cannot_fit_is_told_like_one_of_usual_size(gateway, all_large):
+    serving, provider = gateway(window=8_000, background=False)
+    body = chat(9)
+    body["messages"].insert(0, {"role": "system", "content": "word " * 20_000})
+    status, headers, _ = call(serving.url, body=body)
+    assert (status, headers["x-refold-done"]) == (200, "forwarded")
+    assert headers["x-refold-failed"] == "CannotFit"
+    assert provider.received[0].body == body
+
+
+def test_a_large_conversation_that_goes_on_is_the_same_conversation(gateway, all_large):
+    serving, _ = gateway(window=200_000)
+    body = chat(4)
+    first = call(serving.url, body=body)[1]["x-refold-conversation"]
+    longer = {**body, "messages": [*body["messages"], {"role": "assistant", "content": "So."}, *chat(1)["messages"]]}
+    packed = gzip.compress(json.dumps(longer).encode())
+    headers = {"content-encoding": "gzip", "content-type": "application/json"}
+    assert call(serving.url, body=packed, headers=headers)[1]["x-refold-conversation"] == first
