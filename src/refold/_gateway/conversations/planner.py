@@ -343,7 +343,7 @@ class Planner:
         by = (policy or bound.policy).name
         with self._metrics.compacting(), compaction_span(target.model, conversation.id, by, cause.value) as traced:
             try:
-                best = await self._planning.best_plan(work, conversation.format.name, len(conversation.body.body))
+                best = await self._planning.made_plan(work, conversation.format.name, len(conversation.body.body))
             except RefoldError as error:
                 conversation.begin_cooldown(conversation.measure(bound, fixed_part), bound.budget.window)
                 raise CompactionAborted(type(error).__name__) from error

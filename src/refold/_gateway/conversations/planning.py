@@ -34,7 +34,7 @@ class Planning:
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
 
-    async def best_plan(self, work: PlanningInput, format: str, size: int) -> BestPlan:
+    async def made_plan(self, work: PlanningInput, format: str, size: int) -> BestPlan:
         """Return the best plan for a request of so many bytes.
 
         Raises:
