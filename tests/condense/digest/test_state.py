@@ -1,4 +1,5 @@
-from refold._condense.digest.findings import decisions, no_work, tried
+from refold._condense.digest.conclusions import decisions, tried
+from refold._condense.digest.findings import no_work
 from refold._condense.digest.render import digest_text
 from refold._condense.digest.state import state
 from refold.testing import talk, view_of
@@ -48,7 +49,7 @@ def test_a_decision_is_told_and_what_only_speaks_of_skills_or_is_supposed_is_non
         "a: I’m using the store skill because this is about the store. Maybe the cause is the cache. "
         "The cause is the lock, so I'll keep the cache.\n```sh\necho instead of that, we use this\n```",
     )
-    assert decisions(transcript.messages) == ("The cause is the lock, so I'll keep the cache.",)
+    assert decisions(transcript, transcript.messages) == ("The cause is the lock, so I'll keep the cache.",)
 
 
 def test_a_list_of_tasks_from_before_the_current_request_is_told_with_its_turn():

@@ -1,4 +1,4 @@
-"""Extracts findings from messages: decisions, tries that failed, finished and open work, and values, one line each."""
+"""Extracts findings from messages: searches, answers, finished and open work, and values, one line each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from refold._condense.call_facts import is_shell, plain_name, reads, writes
 from refold._condense.call_outline import call_line, content_summary, one_line
-from refold._condense.digest import task_lists
+from refold._condense.digest import conclusions, task_lists
+from refold._condense.digest.conclusions import prose
 from refold._condense.digest.identifier_kinds import argument_names
 from refold._condense.digest.identifier_ledger import identifiers_of
 from refold._condense.digest.outcomes import answered, code_of, failed, verdict_of
@@ -25,62 +26,16 @@ if TYPE_CHECKING:
     from refold.core.view import View
 
 __all__ = [
-    "SENTENCE",
     "answers_by_tool",
-    "decisions",
     "no_work",
     "openings",
     "prepare",
-    "prose",
     "searches",
-    "tried",
     "values",
 ]
 
 MOST = 150  # lines of one sort that are looked for
-LEAST, LONGEST = 32, 400  # characters of a sentence that gives a decision or a reason
-SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-# What was decided, and what only gives a reason: a reason is worth a line where there is no decision.
-DECIDED = re.compile(
-    r"\b(?:decided|decision|root cause|turns out|turned out|chose|chosen|going with|go with|settled on|agreed|"
-    r"the (?:problem|issue|bug|cause|culprit|fix|reason|solution) (?:is|was)\b|confirmed|"
-    r"I(?:'|’)(?:ll| will) (?:use|keep|not|leave|skip)|we(?:(?:'|’)ll| will)? (?:use|keep)|"
-    r"entschieden|décidé|decidido)\b|決め|原因|决定",
-    re.I,
-)
-REASONED = re.compile(
-    r"\b(?:instead of|rather than|because|found (?:that|the)|so that|deshalb|weil|parce que|porque)\b|ため|因为", re.I
-)
-TRIED = re.compile(
-    r"\b(?:(?:did|does|do|is|was)(?:n't|n’t| not) (?:work|help|fix|solve)\w*|fail(?:s|ed) (?:because|with|due to)|"
-    r"still (?:fails?|failing|broken|wrong|the same)|I (?:reverted|rolled back|undid)|"
-    r"reverting (?:it|that|this|my|the)|rolling back|gave up|dead end|wrong (?:approach|track|assumption)|"
-    r"(?:had|has|with) no effect|unfortunately|that broke|broke the|"
-    r"funktioniert nicht|geht nicht|ne (?:fonctionne|marche) pas|no funciona)\b|失敗|失败|不工作",
-    re.I,
-)
-# One of these stands in what the patterns above find: searched first, since most answers hold none of them.
-DECIDING = (
-    "decided", "decision", "root cause", "turns out", "turned out", "chose", "going with", "go with", "settled on",
-    "agreed", "problem ", "issue ", "bug ", "cause", "culprit ", "fix ", "reason ", "solution ", "confirmed", "'ll ",
-    "’ll ", "i will ", "' will ", "’ will ", "we use", "we keep", "we will ", "entschieden", "décidé", "decidido",
-    "instead of", "rather than", "found that", "found the", "so that", "deshalb", "weil", "parce que", "porque",
-    "決め", "原因", "决定", "ため", "因为",
-)  # fmt: skip
-TRYING = (
-    "n't ", "n’t ", " not ", "fail", "still ", "i reverted", "rolled back", "i undid", "reverting ", "rolling back",
-    "gave up", "dead end", "wrong ", "no effect", "unfortunately", "that broke", "broke the", "funktioniert nicht",
-    "geht nicht", " pas", "no funciona", "失敗", "失败", "不工作",
-)  # fmt: skip
-# What is only supposed is no finding.
-SUPPOSED = re.compile(r"\b(?:might|maybe|I bet|probably|perhaps|could be|may be|would explain|possibly|if)\b", re.I)
-# Sentences that speak of the conversation, or offer and ask: no decision stands in them.
-TALK = re.compile(
-    r"^(?:give me|tell me|let me know|should i|shall i|do you|would you|could you|want me|"
-    r"if you(?:['’]d| would) (?:like|prefer)|"
-    r"using (?:the )?`?[\w-]+`? (?:skill (?:here )?)?because|i(?:['’]m| am) using)\b|\?$",
-    re.I,
-)
+LONGEST = 400  # characters of an answer
 # What a harness or a provider says in place of an answer.
 NO_WORK = re.compile(
     r"^\W*(?:API Error|Error:? \d{3}|\d{3} \{|You(?:'|’)ve (?:hit|reached|exceeded) your|Claude (?:AI )?usage limit|"
@@ -93,7 +48,6 @@ NO_WORK = re.compile(
 )
 ASKERS = re.compile(r"^ask_?(?:user|followup|the_user|human)|user_?(?:question|input)$|^question$")  # tools, by name
 NO_WORK_LENGTH = 400  # characters: a longer text is an answer, whatever it begins with
-FENCED = re.compile(r"^ *```.*?(?:^ *```|\Z)", re.S | re.M)
 VALUE = re.compile(
     r"(?<![\w./-])([A-Za-z_][\w-]*(?:\.[\w-]+)*) ?= ?[`\"']?([\w@][\w./:@%+-]{1,80})|"
     r"^[\s>*-]*[`\"']?([A-Za-z_][\w.-]{2,40})[`\"']?: [`\"']?([\w@][\w./:@%+-]{1,80})[`\"']?\s*$",
@@ -109,8 +63,8 @@ ON_THE_WAY_LENGTH = 160  # characters: what an answer says on the way to the nex
 def prepare(message: Message) -> None:
     """Find what a digest will ask of a message; the message and its parts remember it."""
     if message.role == "assistant":
-        for of_answer in (_decided, _tried, _opening):
-            of_answer(message)
+        conclusions.prepare(message)
+        _opening(message)
     if message.role in ("user", "assistant"):
         _values(message)
     task_lists.prepare(message)
@@ -150,69 +104,6 @@ def answers_by_tool(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
 def _asks_user(name: str) -> bool:
     """Tell whether a tool asks the user, by its name."""
     return ASKERS.search(plain_name(name)) is not None
-
-
-def decisions(messages: Sequence[Message]) -> tuple[str, ...]:
-    """Return sentences of the assistant that give a decision, newest first, then those that give a reason."""
-    decided: dict[str, None] = {}
-    reasoned: dict[str, None] = {}
-    for message in reversed(messages):
-        if message.role == "assistant":
-            for strong, line in _decided(message):
-                (decided if strong else reasoned)[line] = None
-        if len(decided) >= MOST:
-            break
-    return tuple(decided | reasoned)[:MOST]
-
-
-@memoized
-def _decided(message: Message) -> tuple[tuple[bool, str], ...]:
-    """Return the sentences of an answer that decide or reason, the last first, and whether they decide."""
-    return tuple(
-        (strong, one_line(sentence, LONGEST))
-        for sentence in reversed(_sentences(message, DECIDING))
-        if ((strong := DECIDED.search(sentence) is not None) or REASONED.search(sentence))
-        and not (TALK.search(sentence) or SUPPOSED.search(sentence))
-    )
-
-
-def tried(messages: Sequence[Message]) -> tuple[str, ...]:
-    """Return sentences of the assistant that say that something did not work, newest first."""
-    results: dict[str, None] = {}
-    for message in reversed(messages):
-        if message.role == "assistant":
-            results |= dict.fromkeys(_tried(message))
-        if len(results) >= MOST:
-            break
-    return tuple(results)
-
-
-@memoized
-def _tried(message: Message) -> tuple[str, ...]:
-    return tuple(
-        one_line(sentence, LONGEST)
-        for sentence in reversed(_sentences(message, TRYING))
-        if TRIED.search(sentence) and not TALK.search(sentence)
-    )
-
-
-def _sentences(message: Message, words: tuple[str, ...]) -> list[str]:
-    """Return the sentences of an answer that are whole and of a length to be quoted; none if it holds no such word."""
-    text = prose(message)
-    if not any(map(text.lower().__contains__, words)):
-        return []
-    return [
-        sentence if sentence.count("**") % 2 == 0 else sentence.replace("**", "")
-        for each in SENTENCE.split(text)
-        if LEAST < len(sentence := each.strip(" -*#>|")) <= LONGEST and not sentence.endswith(":")
-    ]
-
-
-@memoized
-def prose(message: Message) -> str:
-    """Return the words of an answer without code in fences: some agents write their actions so."""
-    text = text_of(message)
-    return FENCED.sub("\n", text) if "```" in text else text
 
 
 def no_work(text: str) -> bool:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from refold._condense.digest.conclusions import decisions, tried, verdicts
 from refold._condense.digest.file_log import CHANGED, READ, file_log
-from refold._condense.digest.findings import answers_by_tool, decisions, openings, searches, tried, values
+from refold._condense.digest.findings import answers_by_tool, openings, searches, values
 from refold._condense.digest.model_account import ACCOUNT
 from refold._condense.digest.outcomes import CallOutcome, answered, failed, outcomes
 from refold._condense.digest.previous import earlier_entries
@@ -90,7 +91,7 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     yield Section(GOAL, quotes.goal, 0.2)
     yield Section(CONSTRAINTS, quotes.pinned, share=0)
     yield Section(REQUESTS, quotes.requests, 0.3, newest_first=True)
-    decided = (*answers_by_tool(view, messages), *decisions(messages))
+    decided = (*answers_by_tool(view, messages), *decisions(view.transcript, messages))
     yield Section("Decisions and reasons", decided, 0.08, newest_first=True)
     tasks = None if task_list(staying) else task_list(messages)
     closing, others = openings(view.transcript, messages)
@@ -98,7 +99,10 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     ends = outcomes(view, messages, staying)
     wrong = [end for end in ends if end.failed and not end.target.looks]
     closed = [_line(end) + PASSED_LATER * end.passed_later for end in _newest(end for end in wrong if not end.open)]
-    yield Section(TRIED, (*tried(messages), *closed), 0.05, newest_first=True)
+    broken = tried(messages)
+    yield Section(TRIED, (*broken, *closed), 0.05, newest_first=True)
+    judged = verdicts(view.transcript, messages, (*decided, *broken, *closing))
+    yield Section("Findings of the assistant", judged, 0.06, newest_first=True)
     yield Section(ERRORS, tuple(map(_line, _newest(end for end in wrong if end.open))), 0.06, newest_first=True)
     log = file_log(view.transcript)
     yield Section(CHANGED, tuple(record.line for record in reversed(log) if record.changed), 0.2, newest_first=True)
@@ -109,7 +113,8 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     yield Section("Commands", commands[:COMMANDS], 0.02, newest_first=True)
     yield Section("Searches and other calls", searches(view, messages)[:SEARCHES], 0.015, newest_first=True)
     yield Section("Values", values(messages), 0.03, newest_first=True)
-    yield Section("Said by the assistant", others[:OTHERS], 0.02, newest_first=True)
+    rest = tuple(line for line in others if not any(map(line.__contains__, (*decided, *broken, *judged))))
+    yield Section("Said by the assistant", rest[:OTHERS], 0.02, newest_first=True)
     yield Section(STATE, state(view) if messages else (), 0.1)
     yield Section("Answers that stand below", quotes.answers, 0.05, newest_first=True)
 

@@ -9,7 +9,8 @@ import re
 from typing import TYPE_CHECKING
 
 from refold._condense.call_outline import call_line, one_line
-from refold._condense.digest.findings import SENTENCE, no_work, prose
+from refold._condense.digest.conclusions import SENTENCE, prose
+from refold._condense.digest.findings import no_work
 from refold._condense.digest.outcomes import answered, ended
 from refold._condense.digest.targets import target_of
 from refold._condense.digest.task_lists import newest_task_list

@@ -1,0 +1,328 @@
+"""Extracts what the assistant concluded: decisions, tries that failed, and verdicts on what it looked at.
+
+All are sentences of its answers, word for word. An agent says much on the way that is no conclusion: what it does next,
+what may be, what it is asked. So a sentence counts by the words of its kind, and a verdict needs more: it names an item
+(an identifier, or words in code quotes), says in an indicative verb what holds of it, and neither announces nor doubts.
+
+A decision does not stand for ever. A later sentence that takes an item back by name ("not `a.py` after all", "reverted
+the change to `load`", "`bar` instead of `foo`") marks what was decided about this item before (`REVERSED`). What is
+chosen while a plan is made is no decision yet (`planning`): the plan that follows is.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from refold._condense.call_facts import plain_name
+from refold._condense.call_outline import one_line
+from refold._condense.digest.identifier_kinds import kind_of
+from refold._salience.atoms import names_of
+from refold.core._speakers import is_turn
+from refold.core.messages import Message, MessageId, memoized, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.core.transcript import Transcript
+
+__all__ = ["REVERSED", "SENTENCE", "decisions", "prepare", "prose", "tried", "verdicts"]
+
+MOST = 150  # lines of one sort that are looked for
+LEAST, LONGEST = 32, 400  # characters of a sentence that gives a decision or a reason
+SHORTEST = 16  # characters of a verdict
+SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+FENCED = re.compile(r"^ *```.*?(?:^ *```|\Z)", re.S | re.M)
+# What was decided, and what only gives a reason: a reason is worth a line where there is no decision.
+DECIDED = re.compile(
+    r"\b(?:decided|decision|root cause|turns out|turned out|chose|chosen|going with|go with|settled on|agreed|"
+    r"the (?:problem|issue|bug|cause|culprit|fix|reason|solution) (?:is|was)\b|confirmed|"
+    r"I(?:'|’)(?:ll| will) (?:use|keep|not|leave|skip)|we(?:(?:'|’)ll| will)? (?:use|keep)|"
+    r"entschieden|décidé|decidido)\b|決め|原因|决定",
+    re.I,
+)
+REASONED = re.compile(
+    r"\b(?:instead of|rather than|because|found (?:that|the)|so that|deshalb|weil|parce que|porque)\b|ため|因为", re.I
+)
+TRIED = re.compile(
+    r"\b(?:(?:did|does|do|is|was)(?:n't|n’t| not) (?:work|help|fix|solve)\w*|fail(?:s|ed) (?:because|with|due to)|"
+    r"still (?:fails?|failing|broken|wrong|the same)|I (?:reverted|rolled back|undid)|"
+    r"reverting (?:it|that|this|my|the)|rolling back|gave up|dead end|wrong (?:approach|track|assumption)|"
+    r"(?:had|has|with) no effect|unfortunately|that broke|broke the|"
+    r"funktioniert nicht|geht nicht|ne (?:fonctionne|marche) pas|no funciona)\b|失敗|失败|不工作",
+    re.I,
+)
+# One of these stands in what the patterns above find: searched first, since most answers hold none of them.
+DECIDING = (
+    "decided", "decision", "root cause", "turns out", "turned out", "chose", "going with", "go with", "settled on",
+    "agreed", "problem ", "issue ", "bug ", "cause", "culprit ", "fix ", "reason ", "solution ", "confirmed", "'ll ",
+    "’ll ", "i will ", "' will ", "’ will ", "we use", "we keep", "we will ", "entschieden", "décidé", "decidido",
+    "instead of", "rather than", "found that", "found the", "so that", "deshalb", "weil", "parce que", "porque",
+    "決め", "原因", "决定", "ため", "因为",
+)  # fmt: skip
+TRYING = (
+    "n't ", "n’t ", " not ", "fail", "still ", "i reverted", "rolled back", "i undid", "reverting ", "rolling back",
+    "gave up", "dead end", "wrong ", "no effect", "unfortunately", "that broke", "broke the", "funktioniert nicht",
+    "geht nicht", " pas", "no funciona", "失敗", "失败", "不工作",
+)  # fmt: skip
+# What is only supposed is no finding.
+SUPPOSED = re.compile(r"\b(?:might|maybe|I bet|probably|perhaps|could be|may be|would explain|possibly|if)\b", re.I)
+DOUBTED = re.compile(
+    r"\b(?:seems?|appears?|suggests?|likely|should|would|could|may|think|guess|wonder|"
+    r"scheint|vermutlich|vielleicht|wahrscheinlich|sollte|könnte|semble|peut-être|devrait|"
+    r"parece|quizás?|debería|tal vez)\b|かもしれ|はず|らしい|と思|可能|也许|似乎|应该|大概",
+    re.I,
+)
+# Sentences that speak of the conversation, or offer and ask: no decision stands in them.
+TALK = re.compile(
+    r"^(?:give me|tell me|let me know|should i|shall i|do you|would you|could you|want me|"
+    r"if you(?:['’]d| would) (?:like|prefer)|"
+    r"using (?:the )?`?[\w-]+`? (?:skill (?:here )?)?because|i(?:['’]m| am) using)\b|[?？]$",
+    re.I,
+)
+# Sentences that say what is done next, also as an imperative or a bare participle ("Checking …").
+ANNOUNCED = re.compile(
+    r"^to \w.*?\b(?:I|we)\b|"
+    r"^(?:(?:ok(?:ay)?|good|great|perfect|right|wait|but|and|so|also|now|next|first|then|finally|to \w+)\b[^\w`]*)*"
+    r"(?:let(?:['’]s| me| us)|i(?:['’]ll| will|['’]m| am| need| want| should| have to| must| can now| wonder)|"
+    r"we(?:['’]ll| will| need| should| can| must| have to)|need to|time to|"
+    r"(?:add|adjust|apply|call|change|check|clean|commit|compare|convert|copy|create|delete|do|edit|ensure|extract|find|"
+    r"fix|get|go|handle|implement|inspect|install|keep|look|make|map|measure|move|open|pass|put|read|rebuild|refactor|"
+    r"remove|rename|replace|rerun|restore|reuse|run|search|see|set|show|start|store|switch|take|try|update|use|verify|"
+    r"wait|wire|write)\b|"
+    r"(?!nothing|everything|something|anything|missing|existing|string)[a-z]+ing\b|"
+    r"ich (?:werde|prüfe|schaue|lese|ändere|muss)|(?:jetzt|nun|als nächstes|zuerst)\b|lass(?:t)? (?:mich|uns)|"
+    r"je vais|(?:maintenant|ensuite|d'abord)\b|voy a|vamos a|(?:ahora|primero|luego)\b|"
+    r"让我|我将|我来|我会|接下来|现在|首先|次に|まず|では)",
+    re.I,
+)
+NEXT = re.compile(r"\bI(?:['’]m| am|['’]ll| will|['’]d)\b")  # also in the middle: "…, so I'm changing it"
+ENDS = (".", "!", "。", "！", ".)", ".`")  # an entry of a list is often no sentence
+HOLDS = re.compile(  # what holds of an item
+    r"`\s(?:\w+ )?[a-z]{2,}s\b|"  # "`load` (also) drops"
+    r"\b(?:is|are|was|were|has|have|had|does|do|did|can|cannot|(?:is|are|was|were|has|have|had|does|do|did|ca|wo)n['’]t|"
+    r"fail(?:s|ed)?|pass(?:es|ed)?|works?|worked|br(?:eaks|oke)|return(?:s|ed)|expects?|uses?|calls?|ignores?|needs?|"
+    r"requires?|supports?|lacks?|contains?|exists?|stays?|remains?|means?|causes?|depends?|loads?|writes?|reads?|"
+    r"renders?|accepts?|rejects?|hardcodes?|overwrites?|resolves?|throws?|raises?|matches|holds?|leaks?|skips?|"
+    r"ist|sind|war|waren|hat|haben|kann|läuft|fehlt|schlägt|est|sont|était|n'est|n'a|peut|échoue|marche|"
+    r"es|son|está|están|era|tiene|puede|falla|funciona)\b|です|ます|した|ている|ない|だ。|である|是|没有|不|已|通过|失败",
+    re.I,
+)
+ITEM = re.compile(r"`([^`\n]{2,80})`")
+CHOSEN = re.compile(  # of decisions, those for something: "the fix is" and "confirmed" are facts, in a plan as well
+    r"\b(?:decided|decision|chose|chosen|going with|go with|settled on|agreed|I(?:'|’)(?:ll| will)|"
+    r"we(?:(?:'|’)ll| will)? (?:use|keep)|entschieden|décidé|decidido)\b|決め|决定",
+    re.I,
+)
+# What takes the item right behind it back: the first where it was chosen, the second whatever was said of it.
+REPLACED = re.compile(
+    r"\b(?:instead of|rather than|no longer (?:use[sd]?|using|need(?:s|ed)?)|(?:away|back) from|statt|anstelle von|"
+    r"au lieu de|plutôt que|en (?:lugar|vez) de|ya no)\b|不再|而不是",
+    re.I,
+)
+TAKEN_BACK = re.compile(
+    r"\b(?:revert(?:ed|ing|s)?|undo(?:ing)?|undid|roll(?:ed|ing)? back|back(?:ed|ing)? out|abandon(?:ed|ing)?|"
+    r"gave up on|wrong about|(?:not|n['’]t)(?=.*\bafter all\b)|doch nicht|verworfen|zurückgenommen|abandonné|annulé|"
+    r"revertido|descartado)\b|撤销|回滚|放弃",
+    re.I,
+)
+TAKING_BACK = (
+    "instead of", "rather than", "no longer", "away from", "back from", "revert", "undo", "undid", "rolled back",
+    "roll back", "rolling back", "back out", "backed out", "backing out", "abandon", "gave up on", "wrong about",
+    "after all", "statt", "anstelle", "doch nicht", "verworfen", "zurückgenommen", "au lieu", "plutôt", "annulé",
+    "abandonné", "en lugar", "en vez", "ya no", "revertido", "descartado", "不再", "撤销", "回滚", "放弃", "而不是",
+)  # fmt: skip
+BORDER = re.compile(
+    r"[,;:.—]\s| (?:and|but|for|with|und|aber|für|mit|et|mais|pour|avec|y|pero|para|con) "
+)  # then another
+NEAR = 40  # characters in which the item follows
+SPECIFIC = re.compile(r"[_./]|^[a-z]+[A-Z]|^[a-z][\w-]{4,}$")  # no name of a product, no short word in quotes
+REVERSED = " (taken back later)"
+# Tools that begin and end the making of a plan, by plain name without "_".
+PLAN_BEGINS, PLAN_ENDS = frozenset({"enterplanmode", "planenter"}), frozenset({"exitplanmode", "planexit"})
+
+
+class _Conclusion(NamedTuple):
+    """A sentence of an answer with the items that it names; `strong` where it decides and gives no reason only."""
+
+    strong: bool
+    line: str
+    items: frozenset[str]
+
+
+def prepare(message: Message) -> None:
+    """Find the conclusions of an answer; the message remembers them."""
+    for of_answer in (_decided, _tried, _verdicts, _taking_back):
+        of_answer(message)
+
+
+def decisions(transcript: Transcript, messages: Sequence[Message]) -> tuple[str, ...]:
+    """Return sentences of the assistant that give a decision, newest first, then those that give a reason.
+
+    Of `messages` of a transcript. What a later sentence takes back is marked.
+    """
+    plans = _planning(transcript)
+    decided: dict[str, None] = {}
+    reasoned: dict[str, None] = {}
+    for message in reversed(messages):
+        if message.role == "assistant":
+            for conclusion in _decided(message):
+                if message.id in plans and CHOSEN.search(conclusion.line):
+                    continue
+                mark = REVERSED if _is_reversed(transcript, message, conclusion) else ""
+                (decided if conclusion.strong else reasoned)[f"{conclusion.line}{mark}"] = None
+        if len(decided) >= MOST:
+            break
+    return tuple(decided | reasoned)[:MOST]
+
+
+def tried(messages: Sequence[Message]) -> tuple[str, ...]:
+    """Return sentences of the assistant that say that something did not work, newest first."""
+    results: dict[str, None] = {}
+    for message in reversed(messages):
+        if message.role == "assistant":
+            results |= dict.fromkeys(_tried(message))
+        if len(results) >= MOST:
+            break
+    return tuple(results)
+
+
+def verdicts(transcript: Transcript, messages: Sequence[Message], standing: Sequence[str]) -> tuple[str, ...]:
+    """Return sentences of the assistant that say what holds of an item, newest first.
+
+    Not those in `standing`, which stand elsewhere, nor what a later sentence says of the same items or takes back.
+    """
+    results: dict[str, None] = {}
+    judged: set[frozenset[str]] = set()
+    others = {line.removesuffix(REVERSED) for line in standing}
+    for message in reversed(messages):
+        if message.role == "assistant":
+            for verdict in _verdicts(message):
+                if not (
+                    verdict.line in others or verdict.items in judged or _is_reversed(transcript, message, verdict)
+                ):
+                    judged.add(verdict.items)
+                    results[verdict.line] = None
+        if len(results) >= MOST:
+            break
+    return tuple(results)
+
+
+@memoized
+def prose(message: Message) -> str:
+    """Return the words of an answer without code in fences: some agents write their actions so."""
+    text = text_of(message)
+    return FENCED.sub("\n", text) if "```" in text else text
+
+
+@memoized
+def _decided(message: Message) -> tuple[_Conclusion, ...]:
+    """Return the sentences of an answer that decide or reason, the last first."""
+    return tuple(
+        _Conclusion(strong, one_line(sentence, LONGEST), _items(sentence))
+        for sentence in reversed(_sentences(message, DECIDING))
+        if ((strong := DECIDED.search(sentence) is not None) or REASONED.search(sentence))
+        and not (TALK.search(sentence) or SUPPOSED.search(sentence))
+    )
+
+
+@memoized
+def _tried(message: Message) -> tuple[str, ...]:
+    return tuple(
+        one_line(sentence, LONGEST)
+        for sentence in reversed(_sentences(message, TRYING))
+        if TRIED.search(sentence) and not TALK.search(sentence)
+    )
+
+
+@memoized
+def _verdicts(message: Message) -> tuple[_Conclusion, ...]:
+    """Return the sentences of an answer that say what holds of an item, the last first."""
+    return tuple(
+        _Conclusion(strong=True, line=one_line(sentence, LONGEST), items=items)
+        for sentence in reversed(_whole_sentences(prose(message), SHORTEST))
+        if sentence.endswith(ENDS)
+        and HOLDS.search(sentence)
+        and not (ANNOUNCED.match(sentence) or NEXT.search(sentence) or TALK.search(sentence))
+        and not (SUPPOSED.search(sentence) or DOUBTED.search(sentence))
+        and (items := _items(sentence))
+    )
+
+
+@memoized
+def _taking_back(message: Message) -> tuple[str, ...]:
+    """Return the sentences of an answer that may take something back."""
+    sentences = _sentences(message, TAKING_BACK) if message.role == "assistant" else ()
+    return tuple(sentence for sentence in sentences if not TALK.search(sentence))
+
+
+@memoized
+def _all_taking_back(transcript: Transcript) -> tuple[tuple[int, str], ...]:
+    return tuple(
+        (position, sentence)
+        for position, message in enumerate(transcript.messages)
+        for sentence in _taking_back(message)
+    )
+
+
+def _is_reversed(transcript: Transcript, message: Message, conclusion: _Conclusion) -> bool:
+    """Tell whether a later sentence takes back, by name, what a sentence is about."""
+    if not conclusion.items:
+        return False
+    place = transcript.index[message.id]
+    choice = CHOSEN.search(conclusion.line)
+    chosen = {item for item in conclusion.items if choice and _follows(conclusion.line, choice.end(), item)}
+    return any(
+        _follows(sentence, match.end(), item)
+        for position, sentence in _all_taking_back(transcript)
+        if position > place
+        for pattern, items in ((REPLACED, chosen), (TAKEN_BACK, conclusion.items))
+        for item in items
+        if SPECIFIC.search(item) and item in sentence
+        for match in pattern.finditer(sentence)
+    )
+
+
+def _follows(sentence: str, end: int, item: str) -> bool:
+    """Tell whether an item stands right behind a place in a sentence."""
+    at = sentence.find(item, end)
+    return 0 <= at - end <= NEAR and not BORDER.search(sentence, end, at)
+
+
+@memoized
+def _planning(transcript: Transcript) -> frozenset[MessageId]:
+    """Return the messages in which a plan is made: from the tool or the turn that began it to the tool that ends it."""
+    plans: list[MessageId] = []
+    since: list[MessageId] = []
+    begun = False
+    for message in transcript.messages:
+        names = {plain_name(call.name).replace("_", "") for call in message.calls}
+        begins = bool(names & PLAN_BEGINS)
+        if begins or (is_turn(message) and not begun):
+            since, begun = [], begins
+        since.append(message.id)
+        if names & PLAN_ENDS:
+            plans += since
+            since, begun = [], False
+    return frozenset((*plans, *since) if begun else plans)
+
+
+def _sentences(message: Message, words: tuple[str, ...]) -> list[str]:
+    """Return the sentences of an answer that are whole and of a length to be quoted; none if it holds no such word."""
+    text = prose(message)
+    return _whole_sentences(text, LEAST) if any(map(text.lower().__contains__, words)) else []
+
+
+def _whole_sentences(text: str, least: int) -> list[str]:
+    return [
+        sentence if sentence.count("**") % 2 == 0 else sentence.replace("**", "")
+        for each in SENTENCE.split(text)
+        if least < len(sentence := each.strip(" -*#>|")) <= LONGEST and not sentence.endswith((":", "："))
+    ]
+
+
+def _items(sentence: str) -> frozenset[str]:
+    """Return what a sentence names: words in code quotes, and identifiers."""
+    quoted = ITEM.findall(sentence)
+    plain = ITEM.sub(" ", sentence) if quoted else sentence
+    return frozenset(quoted).union(name for name in names_of(plain) if kind_of(name) not in ("number", "words"))

@@ -1,0 +1,114 @@
+import pytest
+
+from refold._condense.digest.conclusions import REVERSED, decisions, verdicts
+from refold._condense.digest.render import digest_text
+from refold.testing import talk, view_of
+
+
+def judged(*answers, standing=()):
+    lines = [line for n, answer in enumerate(answers) for line in (f"a: {answer} | read(a.py) as c{n}", f"t: c{n} = x")]
+    transcript = talk("u: go", *lines)
+    return verdicts(transcript, transcript.messages, standing)
+
+
+def decided(*answers):
+    lines = [line for n, answer in enumerate(answers) for line in (f"a: {answer} | read(a.py) as c{n}", f"t: c{n} = x")]
+    transcript = talk("u: go", *lines)
+    return decisions(transcript, transcript.messages)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "test_parse_header passes now.",
+        "The `os` import is now unused.",
+        "So `dupl` does not support generated files.",
+        "Der Fehler ist in `parse_header`.",
+        "Le test `parse_header` échoue encore.",
+        "La función `parse_header` no está en uso.",
+        "`parse_header` は空の行を返している。",
+        "`parse_header` 没有处理空行。",
+    ],
+)
+def test_what_an_answer_says_of_a_named_item_is_a_verdict(sentence):
+    assert judged(sentence) == (sentence,)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Let me look at what `parse_header` does.",
+        "Now I need to see what `parse_header` is.",
+        "To fix this, I need to change how `parse_header` is called.",
+        "Check that `parse_header` is called.",
+        "Checking whether `parse_header` is called.",
+        "`parse_header` might be what is broken.",
+        "It seems that `parse_header` is broken.",
+        "Is `parse_header` what is broken?",
+        "`parse_header` is unused, so I'm deleting it.",
+        "Here is what `parse_header` does:",
+        "The header is empty.",
+        "Ich schaue, was `parse_header` ist.",
+        "我来看 `parse_header` 是什么。",
+    ],
+)
+def test_what_announces_doubts_asks_or_names_nothing_is_no_verdict(sentence):
+    assert judged(sentence) == ()
+
+
+def test_verdicts_are_newest_first_one_of_the_same_items_and_none_that_stands_elsewhere():
+    first, second, third = "`load` fails.", "`save` works in both modes.", "`load` works now, too."
+    assert judged(first, second, third, "`stay` is elsewhere.", standing=["`stay` is elsewhere."]) == (third, second)
+
+
+def test_a_verdict_stands_in_the_digest_word_for_word_and_once():
+    said = "The header is read twice. `parse_header` drops the last line of a file."
+    transcript = talk("u: go", f"a: {said} | read(a.py) as c", "t: c = x", "a: ok | read(b.py) as d", "t: d = y")
+    text = digest_text(view_of(transcript, goal=2_000), transcript.messages)
+    assert "## Findings of the assistant\n- `parse_header` drops the last line of a file.\n" in text
+    assert text.count("`parse_header` drops") == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        ("I'll use `bcrypt` for the passwords.", "We'll use `argon2` instead of `bcrypt` for them."),
+        ("The bug is in `parse_header` of the server.", "It's not `parse_header` after all, it's the socket."),
+        ("Decided to keep `legacy_mode` for old clients.", "I reverted `legacy_mode`: nobody has old clients."),
+        (
+            "We use `old_store` in all the tests.",
+            "Tests use the new one, `old_store` is gone: rather than `old_store`, SQL.",
+        ),
+    ],
+)
+def test_a_decision_that_a_later_sentence_takes_back_by_name_is_marked(first, later):
+    assert f"{first}{REVERSED}" in decided(first, later)
+    assert f"{first}{REVERSED}" not in decided(later, first)
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "`argon2` is slow because of its memory, but not broken.",
+        "I reverted the change to the tests, and `bcrypt` is next.",
+        "It returns bytes instead of text for `bcrypt`.",
+    ],
+)
+def test_a_decision_stands_where_a_later_sentence_takes_something_else_back(later):
+    assert "I'll use `bcrypt` for the passwords." in decided("I'll use `bcrypt` for the passwords.", later)
+
+
+def test_what_is_chosen_while_a_plan_is_made_is_no_decision_and_what_is_found_is():
+    transcript = talk(
+        "u: go",
+        "a: I'll use `argon2` for the passwords. The bug is in `parse_header` of the server. | read(a.py) as c",
+        "t: c = x",
+        "a: The plan is there. | ExitPlanMode(plan) as d",
+        "t: d = approved",
+        "a: I'll use `bcrypt` for the passwords. | read(a.py) as e",
+        "t: e = x",
+    )
+    assert decisions(transcript, transcript.messages) == (
+        "I'll use `bcrypt` for the passwords.",
+        "The bug is in `parse_header` of the server.",
+    )
