@@ -83,14 +83,14 @@ class Cover:
     def choose(self, room: float) -> list[Unit]:
         """Return units that fit the room together, in the order of choice, by worth newly covered per token."""
         units = self.units
-        heap = [(-_ratio(unit), number) for number, unit in enumerate(units) if not unit.taken]
+        heap = [(-_ratio(unit), number) for number, unit in enumerate(units) if not unit.taken and unit.cost <= room]
         heapify(heap)
         chosen: list[Unit] = []
         best = heappop(heap) if heap else None
         while best and room > LEAST:
             number = best[1]
             unit = units[number]
-            now = 0.0 if unit.taken else _ratio(unit)
+            now = 0.0 if unit.taken or unit.cost > room else _ratio(unit)
             if now > 0 and heap and now < -heap[0][0] - NEAR:
                 best = heappushpop(heap, (-now, number))
                 continue
