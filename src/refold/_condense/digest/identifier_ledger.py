@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from heapq import nlargest
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
@@ -219,13 +220,15 @@ def _bare(written: str) -> str:
 
 def _scores(pieces: Sequence[RemovedPiece], messages: int, standing: set[str]) -> Iterator[_Candidate]:
     """Yield the identifiers of pieces with their score and the piece that holds them last."""
-    used: Counter[str] = Counter()
-    seen: Counter[str] = Counter()
+    words_of = [
+        _of_texts(piece.message)[piece.part.text] if isinstance(piece.part, Text) else identifiers_of(piece.part)
+        for piece in pieces
+    ]
+    of_pieces = list(zip(pieces, words_of, strict=True))
+    used = Counter(chain.from_iterable([words for piece, words in of_pieces if piece.own]))
+    seen = Counter(chain.from_iterable([words for piece, words in of_pieces if not piece.own]))
     last: dict[str, int] = {}
-    for number, piece in enumerate(pieces):
-        part = piece.part
-        words = _of_texts(piece.message)[part.text] if isinstance(part, Text) else identifiers_of(part)
-        (used if piece.own else seen).update(words)
+    for number, words in enumerate(words_of):
         last.update(dict.fromkeys(words, number))
     late = [LATE * (piece.position + 1) / messages for piece in pieces]
     uses, sightings = used.get, seen.get  # a counter's own look-up is slow where it has nothing
