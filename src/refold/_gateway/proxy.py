@@ -232,7 +232,7 @@ class Exchanges:
                     ready.failed = reason
             if chat and exchange.native is not None:
                 await exchange.native.settle(target)
-            if chat and exchange.options.recall and await self._planner.apply_pending(target):
+            if chat and conversation.production.tool and await self._planner.apply_pending(target):
                 ready.reason = ready.reason or "recall"
             if (
                 conversation.plans
@@ -258,19 +258,24 @@ class Exchanges:
         return self._planner.compact_if_due(target, at_once=native.at_once, instructions=native.wish.instructions)
 
     async def _begun(self, exchange: Exchange, target: CompactionTarget, ready: Ready) -> None:
-        """Learn what was sent of a conversation from elsewhere; decide whether the recall tool is among its tools."""
+        """Learn what was sent of a conversation from elsewhere; decide whether the recall tool is among its tools.
+
+        That is decided at its first request: tools stand before everything that a provider caches, and that models bind
+        their thinking to.
+        """
         conversation, url = target.conversation, exchange.url
-        if not target.bound.binds_thinking or self._settings.shadow:
+        if self._settings.shadow:
             return
         try:
-            await self._planner.restore_production(target)
+            await self._planner.restore_production(target, tool=exchange.options.recall)
         except StoreError:
             self._metrics.failed("store")
             ready.failed = "store"
         if conversation.production.tool is None:
-            offer = exchange.options.recall and offered(
+            began = conversation.plans  # of a process that has stored no tool: it offered none
+            offer = exchange.options.recall and not began and offered(
                 conversation.body, target.dialect, b"", url.raw_path, url.raw_query_string
-            )
+            )  # fmt: skip
             conversation.production.offer(bool(offer), first=not conversation.known_messages)
 
     async def _bypassed(self, exchange: Exchange) -> None:
@@ -285,19 +290,11 @@ class Exchanges:
                     target.conversation.mark_sent()
 
     async def _write(self, exchange: Exchange, ready: Ready, target: CompactionTarget) -> None:
-        """Put the messages that stand for the client's into its body, and the recall tool beside them where it is on.
-
-        Where models bind thinking it is there from the first request on, since they bind tools too.
-        """
+        """Put the messages that stand for the client's into its body, and the recall tool where it is on."""
         conversation, url = target.conversation, exchange.url
         chat = exchange.route.kind == "chat"
         messages = conversation.write(target.bound)
-        wanted = (
-            conversation.production.tool
-            if target.bound.binds_thinking
-            else exchange.options.recall and bool(conversation.plans)
-        )
-        if wanted and chat:
+        if conversation.production.tool and chat:
             ready.recalls = recalls(target, messages, url.raw_path, url.raw_query_string)
         ready.body = ready.recalls.offer.body if ready.recalls is not None else spliced(conversation.body, messages)
         if chat:

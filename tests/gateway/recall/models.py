@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+import re
 
 from refold._gateway.recall.tool import NAME
 from refold.core.messages import ToolCall
@@ -10,11 +11,18 @@ from refold.testing.provider import ScriptedReply
 from tests.gateway.talking import output
 
 WINDOW = 9_000
+MARKS = re.compile(r"\[output (?:cleared|outdated)|\[parts of the output|left out")
 SECRET = "the launch code of part {} is {:06}"
 
 
 def offered(received):
     return f'"{NAME}"' in json.dumps(received.body.get("tools"))
+
+
+def shortened(received):
+    """Whether the words of a plan stand in a request."""
+    key = next(key for key in ("messages", "input", "contents") if key in received.body)
+    return MARKS.search(json.dumps(received.body[key])) is not None
 
 
 def asked_back(received):
@@ -41,7 +49,7 @@ class Model:
         mine = asked_back(received)
         if mine:
             self.results.append(received)
-        if offered(received) and len(mine) < self.often and self.turns % 4 == 3:
+        if offered(received) and shortened(received) and len(mine) < self.often and self.turns % 4 == 3:
             self.asked += 1
             if self.before or self.after:
                 self.turns += 1
@@ -93,7 +101,7 @@ class Beside:
         self.turns += 1
         if self.turns % 5 == 0:
             return ScriptedReply(f"This is clear now, {self.turns}.")
-        if offered(received) and self.turns % 5 == 4:
+        if offered(received) and shortened(received) and self.turns % 5 == 4:
             self.asked.append(received)
             return ScriptedReply(self.text, [*self.before, (NAME, {"query": self.query}), *self.after])
         return ScriptedReply(f"Looking at {self.turns}.", [("read_file", {"path": f"src/m{self.turns}.py"})])

@@ -3,7 +3,8 @@ import json
 import pytest
 
 from refold._gateway.recall.tool import NAME
-from tests.gateway.recall.models import Model, asked_back, offered, talk
+from tests.gateway.conftest import standing
+from tests.gateway.recall.models import WINDOW, Model, asked_back, offered, talk
 from tests.gateway.talking import TALKERS
 
 STREAMING = pytest.mark.parametrize("streaming", [False, True], ids=["whole", "streamed"])
@@ -41,7 +42,8 @@ def test_the_prompt_stays_the_same_from_request_to_request(serving, talker):
     key = next(key for key in ("messages", "input", "contents") if key in requests[0].body)
     read = total = 0
     for before, after, old, new in zip(requests, requests[1:], seen, seen[1:], strict=False):
-        assert offered(after) == ("x-refold-plan" in new)
+        assert offered(before)
+        assert offered(after)
         if old.get("x-refold-plan") == new.get("x-refold-plan"):
             assert after.body["tools"] == before.body["tools"]
             shared = unmarked(before.body[key])
@@ -176,3 +178,28 @@ def spied(client, monkeypatch):
 
     inner.event_hooks = {"response": [*inner.event_hooks["response"], read]}
     return found
+
+
+@DIALECTS
+def test_whether_the_tool_is_offered_is_decided_at_the_first_request(gateway, talker, tmp_path):
+    given = {"window": WINDOW, "background": False, "store": str(tmp_path / "g.db")}
+    for setting in (True, False):
+        serving, provider = gateway(behave=Model(), limit=WINDOW, recall_tool=setting, **given)
+        client = talker(serving.url, True)
+        seen = talk(client, 20, seed=setting)
+        assert "x-refold-plan" in seen[-1]
+        with standing(provider, recall_tool=True, **given) as restarted:
+            moved = talker(restarted.url, True)
+            moved.messages = client.messages
+            talk(moved, 2)
+        assert set(map(offered, provider.received)) == {setting}
+
+
+@pytest.mark.parametrize("setting", [True, False])
+def test_a_later_header_does_not_change_what_is_offered(serving, setting):
+    url, provider = serving(Model(), recall_tool=setting)
+    client = TALKERS[0](url, False)
+    talk(client, 2)
+    client.client = client.client.with_options(default_headers={"x-refold-recall": "0" if setting else "1"})
+    talk(client, 8)
+    assert set(map(offered, provider.received)) == {setting}

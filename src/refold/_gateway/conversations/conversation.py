@@ -385,6 +385,11 @@ class Conversation:
         answers = [message.role == "assistant" for message in self.transcript.messages[self.known_messages :]]
         return sum(now and not before for before, now in zip([False, *answers], answers, strict=False))
 
+    @property
+    def continues(self) -> bool:
+        """Whether the newest body holds more than the first words of a user, so that there may be earlier requests."""
+        return len(self.body.raws) > self.lead + 1
+
     def has_foreign_thinking(self) -> bool:
         """Tell by the newest messages whether there are answers with thinking that did not pass through here.
 

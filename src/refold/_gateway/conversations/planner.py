@@ -138,13 +138,16 @@ class Planner:
         await self.sync_plans(target)
         return ""
 
-    async def restore_production(self, target: CompactionTarget) -> None:
+    async def restore_production(self, target: CompactionTarget, *, tool: bool) -> None:
         """Take over what the store knows of a conversation where answers in it with thinking were not given here.
 
-        What they were produced under tells whether it can be sent. The caller holds the conversation's lock.
+        What they were produced under tells whether it can be sent. With `tool` it is also asked whether the first
+        request offered the recall tool. The caller holds the conversation's lock.
         """
         conversation = target.conversation
-        if not self._keeper.local and target.bound.binds_thinking and conversation.has_foreign_thinking():
+        decides = tool and conversation.production.tool is None and conversation.continues
+        foreign = target.bound.binds_thinking and conversation.has_foreign_thinking()
+        if not self._keeper.local and ((decides and not conversation.synced) or foreign):
             await self.recognize(target)
         if conversation.id in self._lost and not conversation.known_messages:
             await self.read(target)
@@ -232,7 +235,7 @@ class Planner:
         `plain` says that it goes out as the client made it. The caller holds the conversation's lock.
         """
         conversation, bound = target.conversation, target.bound
-        if not bound.binds_thinking and conversation.format.name not in SIGNED_BLOCKS:
+        if not (tool or bound.binds_thinking) and conversation.format.name not in SIGNED_BLOCKS:
             return  # no later model of this conversation can ask
         production, plans = conversation.production, () if plain else conversation.plans
         binds, count = bound.binds_thinking and not plain, len(conversation.body.raws)
