@@ -103,3 +103,8 @@ def test_what_was_pasted_is_found_once_and_the_rest_is_left():
     text = "Mend it.\n```py\n> x\n```\n<log>\nfailed\n</log>\nThanks."
     assert [text[start:stop] for start, stop in pasted_spans(text)] == ["```py\n> x\n```", "<log>\nfailed\n</log>"]
     assert without_pasted(text).split() == ["Mend", "it.", "Thanks."]
+
+
+def test_of_what_was_pasted_into_a_request_words_come_before_code():
+    text = f"Mend this.\nIt is bad.\nSee:\n<issue>\n```\n{FILLER}\n```\nThe parser stops at a comma.\n</issue>\nThanks.\nAnn"
+    assert "The parser stops at a comma." in shortened(text, 160, chars, "request")

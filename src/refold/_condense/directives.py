@@ -7,10 +7,11 @@ summary of an earlier context, which a harness puts where the work began. A line
    instructions: lines that forbid, oblige or limit; of a request: how it begins and ends, such lines, numbered items;
 2. of a summary: what users asked, goals and constraints; of instructions: items under headings such as "Rules" or
    "Guidelines"; of a request: all other items of lists;
-3. of a summary: lines that forbid, oblige or limit; of a request: the other words that are the user's own.
+3. of a summary: lines that forbid, oblige or limit; of a request: the other words that are the user's own;
+4. of a request: words that were pasted into it, but for code.
 
 All other lines have none. Headings are read in ten languages, in the shapes that models write them: with number signs,
-in bold, with a colon, as tags. What was pasted into a request has no rank.
+in bold, with a colon, as tags.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ Kind: TypeAlias = Literal["request", "instructions", "recap"]
 LINE = 400  # characters of a line that is kept as a whole; of a longer one its sentences are
 OPENING, ENDING = 3, 2  # lines of a request, at its ends, that say what it is
 SHORT = 40  # characters that are not worth a marker
+FENCES = ("```", "~~~")
+PASTED = 4  # the rank of words that were pasted into a request
 NONE = 9  # the rank of a line that has none
 NOTHING: frozenset[str] = frozenset()
 HEADING = re.compile(
@@ -159,6 +162,7 @@ def _pieces(text: str, kind: Kind) -> tuple[_RankedLine, ...]:
     pieces: list[_RankedLine] = []
     sections: list[tuple[int, str]] = []  # the headings that a line stands under, by level
     spoken = at = passed = 0
+    fenced = False
     for line in lines:
         start, at = at, min(at + len(line) + 1, len(text))
         if not line.strip() and pieces:
@@ -168,6 +172,8 @@ def _pieces(text: str, kind: Kind) -> tuple[_RankedLine, ...]:
         while passed < len(pasted) and pasted[passed][1] <= start:
             passed += 1
         quoted = passed < len(pasted) and pasted[passed][0] <= start
+        fence = quoted and line.lstrip().startswith(FENCES)
+        fenced = quoted and fenced != fence
         if not quoted and (heading := _heading(line)) is not None:
             level, title = heading
             while sections and sections[-1][0] >= level:
@@ -175,9 +181,11 @@ def _pieces(text: str, kind: Kind) -> tuple[_RankedLine, ...]:
             sections.append((level, title))
         if kind == "request" and (spoken <= OPENING or (spoken > last and not quoted)):
             rank = 1
+        elif kind == "request" and quoted:
+            rank = NONE if fence or fenced else PASTED
         else:
             limits = not quoted and holds_pin(text[start:at], pins)
-            rank = _rank(line, kind, tuple(title for _, title in sections), limits=limits, quoted=quoted)
+            rank = _rank(line, kind, tuple(title for _, title in sections), limits=limits)
         ends = [start + end for end in _ends(line)] if len(line) > LINE else []
         pieces += [_RankedLine(*span, rank) for span in pairwise(sorted({start, *ends, at})) if span[0] < span[1]]
     return tuple(pieces)
@@ -204,14 +212,12 @@ def _heading(line: str) -> tuple[int, str] | None:
     return (TAG, tag.replace("_", " ")) if tag else (LABEL, bold or label)
 
 
-def _rank(line: str, kind: Kind, titles: tuple[str, ...], *, limits: bool, quoted: bool) -> int:
+def _rank(line: str, kind: Kind, titles: tuple[str, ...], *, limits: bool) -> int:
     listed = ITEM.match(line) is not None
     if kind == "recap":
         return 1 if _under(OPEN_WORK, titles) else 2 if _under(REQUESTED, titles) else 3 if limits else NONE
     if kind == "instructions":
         return 1 if limits else 2 if listed and _under(RULES, titles) else NONE
-    if quoted:
-        return NONE
     return 1 if limits or NUMBERED.match(line) else 2 if listed else 3
 
 

@@ -63,9 +63,10 @@ READ, FADING = 0.03, 0.9  # worth by token of the newest answer that ends a turn
 ANSWER = 0.05  # of the room: what such an answer has whole or not at all; longer ones come back by lines
 POINTED = 0.02  # worth by token of the line that stands for a notification, which is hidden where room is short
 # Worth by token of lines that say what is to be done, by rank, and the share of the goal for such lines of a text.
-REQUEST, REQUEST_ROOM = (0.03, 0.015, 0.006), 0.12  # of the first request and the newest
+REQUEST, REQUEST_ROOM = (0.03, 0.015, 0.006, 0.004), 0.12  # of the first request and the newest
+ONLY_ROOM = 0.2  # of a request that is the first and the newest
 RECAP_ROOM = 0.06  # of the newest summary of an earlier context
-RULES, RULES_ROOM = (0.03, 0.012, 0.0), 0.05  # of instructions, where they are given last
+RULES, RULES_ROOM = (0.03, 0.012), 0.05  # of instructions, where they are given last
 NEWER = 2e-5  # worth by token of the newest text above the oldest: it settles what need does not
 
 
@@ -227,6 +228,7 @@ def _weigh_directives(draft: Draft, units: Iterable[Unit], areas: Regions) -> No
         if isinstance(unit.of, Lines) and unit.of.reduction.words:
             reduction, segment = unit.of.reduction, unit.of.segment
             lines.setdefault(id(reduction), (reduction, []))[1].append((segment.start, unit))
+    worth: tuple[float, ...]
     for reduction, some in lines.values():
         position = reduction.position
         if reduction.harness:
@@ -234,7 +236,8 @@ def _weigh_directives(draft: Draft, units: Iterable[Unit], areas: Regions) -> No
         elif position == recap:
             ranks, worth, share = _ranks(draft, reduction, "recap"), REQUEST, RECAP_ROOM
         elif position in ends and is_turn(draft.base[position]):
-            ranks, worth, share = _ranks(draft, reduction, "request"), REQUEST, REQUEST_ROOM
+            share = REQUEST_ROOM if len(ends) > 1 else ONLY_ROOM
+            ranks, worth = _ranks(draft, reduction, "request"), REQUEST
         else:
             continue
         room = draft.view.goal_tokens * share
