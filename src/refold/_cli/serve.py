@@ -19,6 +19,7 @@ from refold._gateway.observability.logs import LEVELS, LogFormat, start_log
 
 if TYPE_CHECKING:
     from refold._gateway.server.serving import Serving
+    from refold._gateway.server.workers import Workers
     from refold._gateway.settings import GatewaySettings
     from refold.config import Settings as Configured
 
@@ -160,13 +161,20 @@ class _FromFile(click.RichCommand):
     show_default=True,
     help="One line an event, as text or as JSON.",
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Processes that serve; they share conversations through the store.",
+)
 @click.option("--tls-certificate", default="", metavar="FILE", help="Certificate chain in PEM; clients come by https.")
 @click.option("--tls-key", default="", metavar="FILE", help="Key of the certificate, in PEM.")
 @acting
 @click.pass_context
 def command(
     context: click.Context, host: str, port: int, check: bool, log_level: str, log_format: LogFormat,
-    tls_certificate: str, tls_key: str, acts: dict[str, Any],
+    workers: int, tls_certificate: str, tls_key: str, acts: dict[str, Any],
 ) -> int:  # fmt: skip
     """Run a proxy between agents and providers that keeps every conversation inside the context window.
 
@@ -182,8 +190,10 @@ def command(
         _check_store(settings)
         show.table(("option", "*value", "*from"), in_force(context, settings, every=True))
         return 0
-    gateway = serving(settings)
     start_log(log_level, log_format)
+    gateway: Serving | Workers = (
+        serving(settings) if workers == 1 else _several(settings, workers, log_level, log_format)
+    )
     for name, value, place in in_force(context, settings, every=False):
         show.note(f"refold: {name} = {value} ({place})")
     click.echo(f"refold: serving on {gateway.url} (Ctrl-C stops)", err=True)
@@ -261,6 +271,13 @@ def serving(settings: GatewaySettings) -> Serving:
         raise _missing(error) from error
     _check_store(settings)  # before it is said that anything is served
     return Serving(settings)
+
+
+def _several(settings: GatewaySettings, count: int, log_level: str, log_format: LogFormat) -> Workers:
+    from refold._gateway.server.workers import Workers
+
+    _check_store(settings)
+    return Workers(settings, count, log_level, log_format)
 
 
 def _check_store(settings: GatewaySettings) -> None:

@@ -63,6 +63,7 @@ __all__ = ["Gateway"]
 
 WHILE_DRAINING = ("/livez", "/metrics")
 STORE_TIMEOUT = 3.0  # seconds that a request waits for a store that others lock, or that does not answer
+TELL = 2.0  # seconds for which the figures that other workers know of this one are old at most
 CLOCK_STEP = 60.0  # seconds by which the store's clock and this machine's may drift apart between two looks
 
 
@@ -95,12 +96,21 @@ class Gateway:
         except Exception as error:  # whatever a store, or a summarizer's package, raises
             self.failed = error
             raise RuntimeError(type(error).__name__) from None  # servers log it: without the address of a store
+        telling = asyncio.create_task(self._tell_figures())
         yield
+        telling.cancel()
         if self._retention_task is not None:
             self._retention_task.cancel()
         await self._planner.close()
         await self._upstream.close()
         await self._keeper.close()
+        self.metrics.tell_others()
+
+    async def _tell_figures(self) -> None:
+        """Let other workers know the figures of this one, from time to time."""
+        while self.metrics.shared is not None:
+            self.metrics.tell_others()
+            await asyncio.sleep(TELL)
 
     async def _open(self) -> None:
         settings = self.settings

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from refold._gateway.conversations.tracker import ConversationTracker
+    from refold._gateway.observability.shared_figures import SharedFigures
     from refold.core.plan import Plan
     from refold.models._usage_report import UsageReport
 
@@ -64,6 +65,7 @@ class Metrics:
     """Counts what a gateway does; what every request counts is kept aside until somebody asks."""
 
     def __init__(self, tracker: ConversationTracker) -> None:
+        self.shared: SharedFigures | None = None
         registry = self._registry = CollectorRegistry()
         self.requests = Counter(
             "refold_requests", "Requests by dialect and by what was done", ("dialect", "done"), registry=registry
@@ -117,8 +119,21 @@ class Metrics:
         self.total_shadows = 0  # plans that were made and not put in force
         self.total_cuts = 0  # plans that cut new output alone
 
+    def share(self, shared: SharedFigures) -> None:
+        """Add the figures of other workers to what is told."""
+        self.shared = shared
+
     def page(self) -> bytes:
-        """Return the figures in Prometheus's text format."""
+        """Return the figures in Prometheus's text format, with those of other workers."""
+        own = self._own_page()
+        return own if self.shared is None else self.shared.summed(own)
+
+    def tell_others(self) -> None:
+        """Let other workers know the figures of this one."""
+        if self.shared is not None:
+            self.shared.write(self._own_page())
+
+    def _own_page(self) -> bytes:
         exchanges, self._exchanges = self._exchanges, defaultdict(int)
         for (dialect, done, status), count in exchanges.items():
             self.requests.labels(dialect, done).inc(count)

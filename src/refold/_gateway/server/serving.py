@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from refold._gateway.settings import GatewaySettings
 
-__all__ = ["Serving"]
+__all__ = ["Serving", "address_of", "listening_socket"]
 
 STOP = 5.0  # seconds for requests when a gateway in a thread is stopped
 GC_THRESHOLD = 20_000  # objects between two searches for garbage; Python's 700 cost a tenth of the time of a request
@@ -93,9 +93,12 @@ class _Server(uvicorn.Server):
 
 
 class Serving:
-    """A gateway on a socket. `url` is its address; as a context manager it serves in a thread of its own."""
+    """A gateway on a socket. `url` is its address; as a context manager it serves in a thread of its own.
 
-    def __init__(self, settings: GatewaySettings) -> None:
+    `listener` is a socket that listens already, which several processes may share.
+    """
+
+    def __init__(self, settings: GatewaySettings, listener: socket.socket | None = None) -> None:
         self.settings = settings
         _check_certificate(settings)
         self.gateway = Gateway(settings)
@@ -108,15 +111,13 @@ class Serving:
         )  # fmt: skip
         self._server = _Server(config, application, self.gateway, settings.drain_timeout)
         self._thread: threading.Thread | None = None
-        self._socket = _listening_socket(settings.host, settings.port)
+        self._socket = listening_socket(settings.host, settings.port) if listener is None else listener
         self._refuse_loop()
 
     @property
     def url(self) -> str:
         """The address of the gateway, without a path."""
-        host, port = self._socket.getsockname()[:2]
-        scheme = "https" if self.settings.tls_certificate else "http"
-        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+        return address_of(self.settings, self._socket)
 
     def run(self) -> None:
         """Serve until a signal ends it, and the requests that run by then are answered.
@@ -216,7 +217,19 @@ def _startup_error(error: Exception) -> RefoldError:
     return UsageError(f"the gateway was not started ({type(error).__name__}: {error}): check its settings")
 
 
-def _listening_socket(host: str, port: int) -> socket.socket:
+def address_of(settings: GatewaySettings, listener: socket.socket) -> str:
+    """Return the address of a gateway that listens on a socket, without a path."""
+    host, port = listener.getsockname()[:2]
+    scheme = "https" if settings.tls_certificate else "http"
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """Return a socket that listens.
+
+    Raises:
+        UsageError: the address cannot be listened on.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # else asyncio sets no TCP_NODELAY
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,0 +1,128 @@
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from refold._gateway.observability.shared_figures import SharedFigures, retire
+from refold.testing.provider import ScriptedProvider
+from tests.gateway.scripted_upstream import ADMIN, call, chat
+
+pytestmark = pytest.mark.service
+
+
+@contextmanager
+def served(provider, store, workers=2, *more):
+    """Run `refold serve` with workers; yields its process and its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = ["-m", "refold", "serve", "--port", str(port), "--openai", provider.openai_url, "--store", str(store)]
+    words += ["--workers", str(workers), "--window", "8k", "--trigger", "0.8", "--no-background", *more]
+    environment = {**os.environ, "REFOLD_ADMIN_TOKEN": ADMIN}
+    with subprocess.Popen([sys.executable, *words], env=environment, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            url = f"http://127.0.0.1:{port}"
+            until(lambda: alive(url) or process.poll() is not None)
+            yield process, url
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=30)
+
+
+def until(found, seconds=30):
+    """Return what a function finds as soon as it finds something."""
+    end = time.monotonic() + seconds
+    while not (result := found()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return result
+
+
+def alive(url):
+    try:
+        return call(url, "GET", "/livez")[0] == 200
+    except OSError:
+        return False
+
+
+def workers_of(process):
+    children = psutil.Process(process.pid).children()
+    return [child for child in children if any("spawn_main" in word for word in child.cmdline())]
+
+
+def requests_counted(url):
+    page = call(url, "GET", "/metrics")[2].decode()
+    return sum(map(float, re.findall(r"^refold_requests_total\{[^}]*\} (\S+)", page, re.M)))
+
+
+def test_workers_share_conversations_and_figures_and_end_together(tmp_path):
+    with ScriptedProvider(["fine"] * 99) as provider, served(provider, tmp_path / "g.db") as (process, url):
+        assert len(until(lambda: len(found := workers_of(process)) == 2 and found)) == 2
+        plans = {call(url, body=chat(10))[1]["x-refold-plan"] for _ in range(12)}
+        assert len(plans) == 1
+        assert until(lambda: requests_counted(url) == 12)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0
+
+
+def test_a_worker_that_dies_is_replaced_and_what_it_counted_stays(tmp_path):
+    with ScriptedProvider(["fine"] * 99) as provider, served(provider, tmp_path / "g.db") as (process, url):
+        for _ in range(8):
+            call(url, body=chat(1))
+        assert until(lambda: requests_counted(url) == 8)
+        time.sleep(3)  # a worker that ends sooner was never at work
+        first, *_ = workers_of(process)
+        first.kill()
+        assert until(lambda: len(workers_of(process)) == 2 and first.pid not in {w.pid for w in workers_of(process)})
+        assert call(url, body=chat(1))[0] == 200
+        assert until(lambda: requests_counted(url) == 9)
+
+
+def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path):
+    with ScriptedProvider(["fine"] * 99) as provider, served(provider, tmp_path / "g.db") as (process, _):
+        left = workers_of(process)
+        assert left
+        process.kill()
+        _, alive_still = psutil.wait_procs(left, timeout=20)
+        assert not alive_still
+
+
+def test_workers_need_a_store_that_they_can_share():
+    words = [sys.executable, "-m", "refold", "serve", "--workers", "2", "--store", "memory", "--port", "0"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "name a file or a database with --store" in done.stderr
+
+
+PAGE = """# HELP refold_requests_total Requests
+# TYPE refold_requests_total counter
+refold_requests_total{done="forwarded"} %d.0
+# HELP refold_conversations Conversations
+# TYPE refold_conversations gauge
+refold_conversations %d.0
+# HELP refold_store_up Store
+# TYPE refold_store_up gauge
+refold_store_up %d.0
+"""
+
+
+def test_pages_are_added_up_and_a_worker_that_ended_leaves_its_counters(tmp_path):
+    first, second = SharedFigures(tmp_path, 0), SharedFigures(tmp_path, 1)
+    first.write((PAGE % (3, 5, 0)).encode())
+    page = second.summed((PAGE % (4, 2, 1)).encode()).decode()
+    assert 'refold_requests_total{done="forwarded"} 7.0' in page
+    assert "refold_conversations 7.0" in page
+    assert "refold_store_up 0.0" in page
+    retire(Path(tmp_path), 0)
+    page = second.summed((PAGE % (4, 2, 1)).encode()).decode()
+    assert 'refold_requests_total{done="forwarded"} 7.0' in page
+    assert "refold_conversations 2.0" in page
+    assert "refold_store_up 1.0" in page
