@@ -64,7 +64,7 @@ def test_a_line_stays_one_line_whatever_a_client_sends(gateway, log):
     body["model"] = "m\n2026-01-01T00:00:00 error forged\x1b[2J"
     call(serving.url, body=body, headers={"x-refold-bypass": "0"})
     serving.stop()
-    (line,) = lines()
+    (line,) = [line for line in lines() if " request " in line]
     assert re.match(r"20\d\d-\d\d-\d\dT[\d:.+]+ info request ", line)
     assert "forged" not in line or "\\n2026" in line
     assert "\x1b" not in line

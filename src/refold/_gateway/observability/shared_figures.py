@@ -60,13 +60,13 @@ class _Sum(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield each metric with the sums of its samples."""
-        found: dict[str, Metric] = {}
+        families: dict[str, Metric] = {}
         sums: dict[str, dict[tuple[str, tuple[tuple[str, str], ...]], float]] = {}
         for page in self._pages:
             for family in text_string_to_metric_families(page):
                 if family.type == self._without:
                     continue
-                found.setdefault(family.name, family)
+                families.setdefault(family.name, family)
                 samples = sums.setdefault(family.name, {})
                 for sample in family.samples:
                     key = sample.name, tuple(sorted(sample.labels.items()))
@@ -76,7 +76,7 @@ class _Sum(Collector):
                         samples[key] = min(samples[key], sample.value)
                     else:
                         samples[key] += sample.value
-        for name, family in found.items():
+        for name, family in families.items():
             metric = Metric(name, family.documentation, family.type)
             for (sample_name, labels), value in sums[name].items():
                 metric.add_sample(sample_name, dict(labels), value)
