@@ -221,3 +221,51 @@ def test_nothing_is_written_for_a_small_goal_or_where_no_file_was_touched():
 )
 def test_a_command_shows_parts_of_files_where_each_of_its_statements_does(command, parts):
     assert displayed_by(command) == parts
+
+
+def places(lines, source=SOURCE):
+    """The places in the source of the lines that are known."""
+    return [source.index(line) for line in lines if line in source]
+
+
+def test_views_that_overlap_are_joined_in_the_order_of_the_file():
+    part = "read_file", {"path": "src/prices.py", "offset": 101, "limit": 60}, "\n".join(SOURCE[100:160])
+    whole = "read_file", {"path": "src/prices.py"}, "\n".join(SOURCE)
+    found = places(
+        blocks(compacted(session(whole, edit(SOURCE[200], "    total_200 = 0"), part), 6_000))["src/prices.py"]
+    )
+    assert len(found) > 5
+    assert found == sorted(found)
+
+
+def test_what_a_reader_says_of_the_rest_is_no_line_of_the_file():
+    note = "... (257 more lines not shown. Use offset=121 to continue reading)"
+    reading = "read_file", {"path": "src/prices.py"}, "\n".join([*SOURCE, note])
+    lines = blocks(compacted(session(reading, edit(SOURCE[10], "    total_10 = 0")), 6_000))["src/prices.py"]
+    assert len(lines) > 5
+    assert note not in lines
+
+
+def test_of_a_file_that_a_command_edits_in_place_the_lines_are_left_that_it_does_not_name():
+    command = {"command": "sed -i 's/price_of(order, 1\\([0-9]\\))/0/' src/prices.py && run"}
+    result = compacted(session(read(), edit(SOURCE[200], "    total_200 = 0"), ("bash", command, "ok")), 6_000)
+    lines = blocks(result)["src/prices.py"]
+    assert not {*SOURCE[10:20]} & {*lines}
+    assert len(places(lines)) > 20
+
+
+def test_lines_of_a_file_that_was_moved_stand_under_its_new_name():
+    moved = "bash", {"command": "git mv src/prices.py src/shop/rates.py"}, "ok"
+    found = blocks(compacted(session(read(), edit(SOURCE[200], "    total_200 = 0"), moved), 6_000))
+    assert "src/prices.py" not in found
+    assert len(places(found["src/shop/rates.py"])) > 20
+
+
+def test_scratch_files_and_lock_files_leave_the_room_to_the_files_in_work():
+    other = [f"    scratch_{n} = price_of(order, {n}) * rate_{n}" for n in range(300)]
+    scratch = "write_file", {"path": "/tmp/probe.py", "content": "\n".join(other)}, "ok"
+    lock = read([f"    lock_{n} = price_of(order, {n}) * rate_{n}" for n in range(300)], "pnpm-lock.yaml")
+    found = blocks(compacted(session(read(), edit(SOURCE[200], "    total_200 = 0"), scratch, lock), 6_000))
+    assert len(places(found["src/prices.py"])) > 20
+    assert "/tmp/probe.py" not in found
+    assert "pnpm-lock.yaml" not in found

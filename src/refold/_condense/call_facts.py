@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from refold._condense.shell_commands import argv_of, patched_files, read_by, written_by
+from refold._condense.shell_commands import argv_of, patched_files, read_by
+from refold._condense.shell_writes import written_by
 from refold._text.graphemes import grapheme_prefix
 from refold.core._json import Json, decoded, mapping
 from refold.core.messages import Text, ToolCall, ToolResult, memoized

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from refold._condense.call_facts import reads, subject, writes
+from refold._condense.call_facts import is_shell, reads, subject, writes
+from refold._condense.shell_commands import PATCHED
 from refold._text.graphemes import grapheme_prefix, grapheme_suffix
 from refold.core.messages import ToolCall, memoized
 
@@ -101,9 +102,9 @@ def _line(call: ToolCall) -> str:
         lines = "" if ref.whole else f" lines {ref.start}-{'end' if ref.stop is None else ref.stop - 1}"
         return f"{call.name} {one_line(ref.path, CALL)}{lines}"
     written = writes(call)
-    if written:
-        return f"{call.name} {one_line(', '.join(written), CALL)}"
     about, plain = subject(call)
+    if written and not (is_shell(call) and plain and not PATCHED.search(about)):
+        return f"{call.name} {one_line(', '.join(written), CALL)}"
     if plain:
         return f"{call.name} `{one_line(about, CALL).replace('`', chr(39))}`"
     return f"{call.name} {one_line(about, CALL)}".rstrip()

@@ -7,14 +7,32 @@ an edit answers with. Numbers before the lines are taken off, since an edit quot
 from __future__ import annotations
 
 import re
+from contextlib import suppress
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
-from refold._condense.call_facts import PATCHERS, WHOLE_READ, arguments_of, is_shell, plain_name, reads, writes
+from refold._condense.call_facts import (
+    PATCHERS,
+    WHOLE_READ,
+    arguments_of,
+    failed,
+    is_shell,
+    plain_name,
+    reads,
+    writes,
+)
 from refold._condense.call_outline import exit_code
-from refold._condense.shell_commands import PATCHED, argv_of, displayed_by
+from refold._condense.shell_commands import (
+    PATCHED,
+    argv_of,
+    displayed_by,
+    joined,
+    plain_path,
+)
+from refold._condense.shell_writes import ends_by_writing, scripts_run, writes_in, written_by_program
 from refold.core.messages import ToolCall, ToolResult, memoized
 
 if TYPE_CHECKING:
@@ -24,19 +42,34 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Change",
+    "EditedInPlace",
     "Excerpt",
+    "FileMoved",
+    "FileNames",
     "FileWritten",
+    "Scripts",
     "TextReplaced",
     "UnreadableChange",
     "VisibleLines",
     "changes_of",
+    "command_of",
     "excerpts_in",
-    "refused",
+    "is_generated",
+    "is_scratch",
+    "took_effect",
     "visible_lines",
     "without_numbers",
 ]
 
 NUMBERED = re.compile(r"^[ \t]*(\d{1,7})(?:→|\t|\| ?|: ?|[ \t]{2})(.*)$")
+OPENED_BY = "<content>"  # before the first line of a file, where an agent puts files between tags
+NOTE = re.compile(  # what readers say of a file at its beginning or end
+    r"\W*(?:[\d,]+ more lines?\b|file has more lines|end of file\b|showing lines \d|status: showing lines|"
+    r"action: to read more|important: the file content has been truncated|--- file content)|"
+    r".*\buse (?:the )?['`]?offset\b",
+    re.I,
+)
+EDGE = 6  # lines at either end of an output in which such a note stands
 MOSTLY = 0.6  # of the lines that are not blank have a number, where lines are numbered
 OURS = re.compile(r"^\[(?:parts of the )?output\b|^\[… [\d,]+ lines? left out …\]$")  # what an earlier plan left
 PREAMBLE = 8  # first lines in which a harness says how a command went before "Output:"
@@ -45,15 +78,30 @@ NEW = ("new_string", "new_str", "newText", "new_text", "newString", "replace")
 CONTENT = ("content", "file_text", "contents", "text")
 DIFFS = ("diff", "content")
 LISTS = ("edits", "replacements")
-HEREDOC = re.compile(r"^\s*(?:cd \S+ && )?cat > ?(\S+) <<-? ?['\"]?(\w+)['\"]?\n(.*?)\n?^\2\s*$", re.S | re.M)
+HEREDOC = re.compile(  # folder, file and text of `cat > file <<END` and `cat <<END > file`
+    r"^\s*(?:cd (\S+) && )?cat (?:> ?(\S+) <<-? ?(['\"]?)(\w+)\3|<<-? ?['\"]?(\w+)['\"]? > ?(\S+))\n"
+    r"(.*?)\n?^(?:\4|\5)\s*$",
+    re.S | re.M,
+)
+SUBSTITUTED = re.compile(  # what `s/this/that/` and `/this/d` look for
+    r"\bs([/|#,@!])((?:\\.|(?!\1)[^\\\n])+)\1|(?<=['\";])/((?:\\.|[^/\n])+)/[dac]"
+)
+SCRATCH = re.compile(r"^(?:/private)?/(?:tmp|var/tmp|var/folders|dev/shm)/|[\\/](?:Temp|scratchpad)[\\/]|^\$\{?TMPDIR")
+GENERATED = re.compile(
+    r"(?:^|[/\\])(?:package-lock\.json|pnpm-lock\.yaml|go\.sum|[\w-]+\.lockb?|[^/\\]+\.(?:min\.\w+|map|snap|log))$|"
+    r"(?:^|[/\\])(?:node_modules|dist|build|target|vendor|generated|__pycache__|\.next)[/\\]"
+)
 HUNK = "@@"
 SEARCHED = re.compile(
     r"<{5,}\s*SEARCH>?\n(?::start_line:\d+\n-+\n)?(.*?)\n?^={5,}\n(.*?)\n?^>{5,}\s*REPLACE", re.S | re.M
 )
 REFUSED = re.compile(
-    r"\W*(?:tool_use_error|error|failed|failure|apply_patch verification failed|string to replace not|"
-    r"no (?:match|replace)|could not|couldn't|cannot|unable to|invalid|permission denied|"
-    r"the user (?:denied|doesn't|rejected))",
+    r"\W*(?:tool_use_error|error|failed|failure|patch failed|hunk #|apply_patch verification failed|"
+    r"(?:the )?(?:string to replace|old_?string|search (?:text|string|block))\b.{0,40}\bnot\b|"
+    r"no (?:match|replace|changes (?:made|to))|your proposed edit|your edit was not|could not|couldn't|cannot|"
+    r"unable to|invalid|permission denied|file (?:has not been|does not|not found)|tool call failed|"
+    r"the user (?:denied|doesn't|rejected)|user (?:denied|rejected)|\d+ occurrences|multiple matches|"
+    r"found \d+ matches)",
     re.I,
 )
 LARGE = 20_000  # characters of an answer to an edit from which it is no excerpt
@@ -101,12 +149,46 @@ class UnreadableChange(Struct, frozen=True):
     path: str
 
 
-Change: TypeAlias = TextReplaced | FileWritten | UnreadableChange
+class EditedInPlace(Struct, frozen=True):
+    """A change of a file by a command or a program: of its lines those are unknown that `text`, or a pattern, names."""
+
+    path: str
+    text: str
+    patterns: tuple[str, ...] = ()
+
+    def touches(self, line: str) -> bool:
+        """Tell whether the change names a line, so that nobody knows what it is now."""
+        return line.strip() in self.text or any(_matches(pattern, line) for pattern in self.patterns)
+
+
+class FileMoved(Struct, frozen=True):
+    """A change of a file: it holds now what `source` held."""
+
+    path: str
+    source: str
+
+
+Change: TypeAlias = TextReplaced | FileWritten | UnreadableChange | EditedInPlace | FileMoved
+
+
+@lru_cache(maxsize=1_024)
+def _compiled(pattern: str) -> tuple[re.Pattern[str], ...]:
+    """Return what a pattern of `sed` or `perl` may mean: a text, or an expression in the one or the other notation."""
+    basic = re.sub(r"\\?([(){}+?|])", lambda sign: sign[1] if sign[0] != sign[1] else f"\\{sign[1]}", pattern)
+    compiled = [re.compile(re.escape(re.sub(r"\\(.)", r"\1", pattern)))]
+    for notation in (pattern, basic):
+        with suppress(re.error):
+            compiled.append(re.compile(notation))
+    return tuple(compiled)
+
+
+def _matches(pattern: str, line: str) -> bool:
+    return any(each.search(line) for each in _compiled(pattern))
 
 
 def without_numbers(lines: Sequence[str | None]) -> VisibleLines | None:
     """Return numbered lines without their numbers, and no others; None where lines are not numbered."""
-    matches = [match for line in lines if line and (match := NUMBERED.match(line))]
+    matches = [match for line in lines if line and (match := NUMBERED.match(line.removeprefix(OPENED_BY)))]
     numbers = [int(match[1]) for match in matches]
     full = sum(1 for line in lines if line and line.strip())
     if not matches or len(matches) < MOSTLY * full or not _rises(numbers):
@@ -122,7 +204,14 @@ def visible_lines(result: ToolResult) -> VisibleLines:
         return numbered
     opening = lines[:PREAMBLE]
     start = opening.index("Output:") + 1 if "Output:" in opening else 0
-    return VisibleLines(tuple(None if OURS.match(line) else line for line in lines[start:]))
+    lines = lines[start:]
+    last = len(lines) - EDGE
+    return VisibleLines(
+        tuple(
+            None if OURS.match(line) or (not EDGE <= at < last and NOTE.match(line)) else line
+            for at, line in enumerate(lines)
+        )
+    )
 
 
 def excerpts_in(call: ToolCall, result: ToolResult) -> tuple[Excerpt, ...]:
@@ -159,8 +248,7 @@ def excerpts_in(call: ToolCall, result: ToolResult) -> tuple[Excerpt, ...]:
 def _parts(call: ToolCall) -> tuple[tuple[str, int, int | None], ...]:
     if not is_shell(call):
         return ()
-    arguments = arguments_of(call)
-    return displayed_by(argv_of(arguments.get("command", arguments.get("cmd"))))
+    return displayed_by(command_of(call))
 
 
 @memoized
@@ -172,11 +260,43 @@ def _rises(numbers: list[int]) -> bool:
     return all(one < other for one, other in pairwise(numbers))
 
 
-def refused(call: ToolCall, result: ToolResult) -> bool:
-    """Tell whether the answer to a call that changes files says that it changed nothing."""
-    if not changes_of(call):
-        return False
-    return bool(exit_code(result.text)) if is_shell(call) else REFUSED.match(result.text) is not None
+def took_effect(call: ToolCall, result: ToolResult) -> bool:
+    """Tell whether a call did to files what it was to do, by flag, exit code, and the words of the answer.
+
+    Of commands in a line that fails those before the last have been run.
+    """
+    if not writes(call):
+        return not failed(result)
+    if is_shell(call):
+        went_wrong = result.is_error or bool(exit_code(result.text))
+        return not (went_wrong and ends_by_writing(command_of(call)))
+    return not (failed(result) or REFUSED.match(result.text))
+
+
+def command_of(call: ToolCall) -> str:
+    """Return what a call of a shell runs, as one text."""
+    arguments = arguments_of(call)
+    return argv_of(arguments.get("command", arguments.get("cmd")))
+
+
+class Scripts:
+    """What scripts write that a conversation has written itself: their text tells when they are run."""
+
+    def __init__(self) -> None:
+        self.names = FileNames()
+        self.writes: dict[str, tuple[EditedInPlace, ...]] = {}
+
+    def ran(self, call: ToolCall) -> tuple[EditedInPlace, ...]:
+        """Return what a call does to files by running known scripts; first those are learned that the call writes."""
+        for change in changes_of(call):
+            text = change.text if isinstance(change, FileWritten) else ""
+            if text and (written := written_by_program(text)):
+                self.writes[self.names.of(change.path)] = tuple(EditedInPlace(path, text) for path in written)
+        if not self.writes or not is_shell(call):
+            return ()
+        return tuple(
+            edit for script in scripts_run(command_of(call)) for edit in self.writes.get(self.names.of(script), ())
+        )
 
 
 @memoized
@@ -187,14 +307,14 @@ def changes_of(call: ToolCall) -> tuple[Change, ...]:
         return ()
     arguments = arguments_of(call)
     if is_shell(call):
-        command = argv_of(arguments.get("command", arguments.get("cmd")))
-        changes = tuple(_patched(command)) if PATCHED.search(command) else tuple(_redirected(command))
+        command = command_of(call)
+        changes = tuple(_patched(command)) if PATCHED.search(command) else tuple(_by_command(command))
     elif plain_name(call.name) in PATCHERS:
         text = "\n".join(str(value) for value in arguments.values()) if arguments else call.arguments
         changes = tuple(_patched(text))
     else:
         changes = tuple(_edited(written[0], arguments))
-    known = {change.path for change in changes}
+    known = {change.path for change in changes} | {change.source for change in changes if isinstance(change, FileMoved)}
     return (*changes, *(UnreadableChange(path) for path in written if path not in known))
 
 
@@ -217,9 +337,21 @@ def _text(arguments: Mapping[str, object], keys: tuple[str, ...]) -> str | None:
     return next((value for key in keys if isinstance(value := arguments.get(key), str)), None)
 
 
-def _redirected(command: str) -> Iterator[Change]:
-    for match in HEREDOC.finditer(command):
-        yield FileWritten(match[1].strip("'\"").removeprefix("./"), match[3])
+def _by_command(command: str) -> Iterator[Change]:
+    """Yield what a command that is no patch does to files, as far as its own words say."""
+    texts = {
+        joined(match[1] or "", (match[2] or match[6]).strip("'\"")): match[7] for match in HEREDOC.finditer(command)
+    }
+    patterns = tuple(pattern for _, *either in SUBSTITUTED.findall(command) for pattern in either if pattern)
+    for write in writes_in(command):
+        if write.how == "edited":
+            yield EditedInPlace(write.path, command, patterns)
+        elif write.how == "moved":
+            yield FileMoved(write.path, write.source)
+        elif write.path in texts:
+            yield FileWritten(write.path, texts[write.path])
+        elif write.how == "deleted":
+            yield FileWritten(write.path, "")
 
 
 def _patched(text: str) -> Iterator[Change]:
@@ -245,3 +377,32 @@ def _patched(text: str) -> Iterator[Change]:
                 old.append(rest)
             if mark != "-":
                 new.append(rest)
+
+
+def is_scratch(path: str) -> bool:
+    """Tell whether a file stands in a folder for what nobody keeps."""
+    return SCRATCH.search(path) is not None
+
+
+def is_generated(path: str) -> bool:
+    """Tell whether a file is one that tools write, such as a list of exact versions or a build, by its name."""
+    return GENERATED.search(path) is not None
+
+
+class FileNames:
+    """Names of files: a path that ends in another, from a folder on, is the same file's, where only one does."""
+
+    def __init__(self) -> None:
+        self.by_base: dict[str, list[str]] = {}
+
+    def of(self, path: str) -> str:
+        """Return the name under which a file was first met."""
+        plain = plain_path(path)
+        known = self.by_base.setdefault(plain.rsplit("/", 1)[-1], [])
+        if plain in known:
+            return plain
+        same = [name for name in known if f"/{name}".endswith(f"/{plain}") or f"/{plain}".endswith(f"/{name}")]
+        if len(same) == 1:
+            return same[0]
+        known.append(plain)
+        return plain

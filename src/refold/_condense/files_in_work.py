@@ -25,24 +25,30 @@ from __future__ import annotations
 import re
 from collections import Counter as Tally
 from functools import lru_cache
-from itertools import accumulate, repeat
+from itertools import accumulate, islice, pairwise, repeat
 from math import fsum, log
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from refold._condense.call_facts import arguments_of, failed
+from refold._condense.call_facts import arguments_of
 from refold._condense.digest.previous import END, FILES_IN_WORK, GAP, OPENING, block_entries, block_entry, digests_in
 from refold._condense.digest.render import share_of
 from refold._condense.file_views import (
+    EditedInPlace,
     Excerpt,
+    FileMoved,
+    FileNames,
     FileWritten,
+    Scripts,
     TextReplaced,
     UnreadableChange,
     VisibleLines,
     changes_of,
     excerpts_in,
-    refused,
+    is_generated,
+    is_scratch,
+    took_effect,
     visible_lines,
     without_numbers,
 )
@@ -74,14 +80,17 @@ MOST_LINES = 20_000  # that are looked at, those of the files touched last first
 NEWEST, TURNS = 14, 2  # messages and users' turns whose words say what is being worked on
 WINDOW = 6  # lines on either side whose words count for a line
 TOGETHER = 4  # lines on either side whose worth counts for a line: what is read should hang together
-NEAR = 0.4  # power of the worth of those words: that there are some tells more than how many
+NEAR = 0.5  # power of the worth of those words: that there are some tells more than how many
 FADE = 0.85  # of a file's worth for each one that was touched later
-FADE_OF_EDITS, UNEDITED = 0.9, 12  # of it for each one edited later, and the rank of a file that never was
-EDITED = 1.5  # times the worth of a line that an edit wrote
-AGE, SOON = 0.2, 5  # power of a line's age in messages that divides its worth, and what is added to the age
+BY_THE_WAY, DOCUMENT = 0.01, 0.5  # times the worth of a scratch or generated file, and of a document that was only read
+DOCUMENTS = (".md", ".mdx", ".rst", ".txt")
+FADE_OF_EDITS, UNEDITED = 0.95, 8  # of it for each one edited later, and the rank of a file that never was
+EDITED = 1.7  # times the worth of a line that an edit wrote
+AGE, SOON = 0.35, 5  # power of a line's age in messages that divides its worth, and what is added to the age
 CHARS, FRAME = 3.2, 3.0  # characters a token of code, and tokens of a line beside them, where a guess will do
 LONGEST = 400  # characters of a line that is worth its place
 TELLING = 8  # characters from which a line is more than braces and blanks
+SAME = 3  # lines that two views must share to be joined
 FEWEST = 4  # lines of a file, with marks for gaps, that are worth its name and its fence
 BETWEEN = 2  # short lines that are taken along between two that are chosen
 TRIES, FULL = 4, 0.95  # of choosing, until so much of the room is filled
@@ -164,13 +173,39 @@ class FileState:
             if number is not None and lines and number != (lines[-1].number or 0) + 1:
                 lines.append(Line(None))
             lines.append(Line(text, number, at=self.at, numbered=numbered))
-        self.runs.append(LineRun(lines, numbers[0] if numbers else start, numbered=bool(numbers)))
+        self._join(LineRun(lines, numbers[0] if numbers else start, numbered=bool(numbers)))
+
+    def _join(self, view: LineRun) -> None:
+        """Add a view to the runs; in those that it overlaps it stands in place of what they had there."""
+        apart: list[LineRun] = []
+        for run in self.runs:
+            start, stop = _overlap(run, view)
+            if start == stop:
+                apart.append(run)
+                continue
+            around = [*run.lines[:start], *run.lines[stop:]]
+            if not run.numbered:  # numbers that no longer hold
+                for line in around:
+                    line.number, line.numbered = None, ""
+            lines = [*run.lines[:start], *view.lines, *run.lines[stop:]]
+            view = LineRun(
+                lines, run.start if start else min(run.start, view.start), numbered=view.numbered or run.numbered
+            )
+        self.runs = [*apart, view]
 
     def change(self, change: Change) -> None:
         """Make a change: of the text that it replaces nothing stays that it does not write itself."""
         match change:
             case UnreadableChange():
                 self.runs.clear()
+            case FileMoved():
+                pass
+            case EditedInPlace():
+                for run in self.runs:
+                    run.numbered = False
+                    for line in run.lines:
+                        if line.text is not None and len(line.text.strip()) >= TELLING and change.touches(line.text):
+                            line.text = None
             case FileWritten(text=text):
                 self.runs = [LineRun(self._written(text), 1)]
             case TextReplaced(old=old, new=new):
@@ -205,6 +240,28 @@ class FileState:
                 break
         run.__post_init__()
         return matched
+
+
+def _overlap(run: LineRun, view: LineRun) -> tuple[int, int]:
+    """Return from where to where the lines of a run are those that a view shows, too; an empty stretch if none are.
+
+    Lines are the same by their numbers, where both have them, else by texts that stand in each of the two once.
+    """
+    known, seen = (_marks(each, numbered=run.numbered and view.numbered) for each in (run, view))
+    places = sorted((at, known[mark]) for mark, at in seen.items() if mark in known)
+    if len(places) < SAME or any(one[1] >= other[1] for one, other in pairwise(places)):
+        return 0, 0
+    (first, start), (last, stop) = places[0], places[-1]
+    return max(start - first, 0), min(stop + len(view.lines) - last, len(run.lines))
+
+
+def _marks(run: LineRun, *, numbered: bool) -> dict[object, int]:
+    """Return what the lines of a run are known by, with their places."""
+    if numbered:
+        return {line.number: at for at, line in enumerate(run.lines) if line.number is not None}
+    texts = [line.text.strip() if line.text else "" for line in run.lines]
+    once = Tally(texts)
+    return {text: at for at, text in enumerate(texts) if len(text) >= TELLING and once[text] == 1}
 
 
 def _find(lines: Sequence[Line], wanted: Sequence[str], start: int) -> int:
@@ -244,7 +301,7 @@ class FilesInWork:
     def __init__(self, files: Mapping[str, FileState], lately: frozenset[str], total: int) -> None:
         self.paths = tuple(files)
         self.runs = [[run.written() for run in state.in_order()] for state in files.values()]
-        self.candidates = _candidates(tuple(files.values()), lately, total)
+        self.candidates = _candidates(files, lately, total)
 
     def section(self, standing: frozenset[str], room: int, count: Callable[[str], int]) -> str:
         """Return a section of a digest within a room in tokens, without lines that stand elsewhere; or nothing."""
@@ -282,12 +339,12 @@ class FilesInWork:
         return "\n".join([f"## {FILES_IN_WORK}", *entries]) if entries else ""
 
 
-def _candidates(states: Sequence[FileState], lately: frozenset[str], total: int) -> list[Candidate]:
+def _candidates(files: Mapping[str, FileState], lately: frozenset[str], total: int) -> list[Candidate]:
     """Return the lines of files that can be chosen, each once a file, the best first."""
     rarity: Tally[str] = Tally()
     shared: list[tuple[int, int, LineRun, list[frozenset[str]]]] = []
     lines = 0
-    for file, state in enumerate(states):
+    for file, state in enumerate(files.values()):
         for number, run in enumerate(state.in_order()):
             if lines + len(run.lines) > MOST_LINES:
                 break
@@ -297,11 +354,7 @@ def _candidates(states: Sequence[FileState], lately: frozenset[str], total: int)
                 rarity.update(some)
             shared.append((file, number, run, words))
     weight = {word: log(1 + lines / count) for word, count in rarity.items()}
-    edits = sorted({state.last_edit for state in states}, reverse=True)
-    worths = [
-        FADE**rank * FADE_OF_EDITS ** (edits.index(state.last_edit) if state.last_edit >= 0 else UNEDITED)
-        for rank, state in enumerate(states)
-    ]
+    worths = _worths(files)
     best: dict[tuple[int, str], Candidate] = {}
     for file, number, run, words in shared:
         # `fsum` is exact: the order of a set, which differs from run to run, must not decide between two lines
@@ -323,6 +376,20 @@ def _candidates(states: Sequence[FileState], lately: frozenset[str], total: int)
                     written = (run.numbered and line.numbered) or text
                     best[key] = Candidate(file, number, place, text, dense, _size(written))
     return sorted(best.values(), key=lambda line: (-line.worth, line.file, line.run, line.place))
+
+
+def _worths(files: Mapping[str, FileState]) -> list[float]:
+    """Return what lines of each file are worth, by when it was touched and edited last, and what sort of file it is."""
+    edits = sorted({state.last_edit for state in files.values()}, reverse=True)
+    worths: list[float] = []
+    for rank, (path, state) in enumerate(files.items()):
+        worth = FADE**rank * FADE_OF_EDITS ** (edits.index(state.last_edit) if state.last_edit >= 0 else UNEDITED)
+        if is_scratch(path) or is_generated(path):
+            worth *= BY_THE_WAY
+        elif state.last_edit < 0 and path.endswith(DOCUMENTS):
+            worth *= DOCUMENT
+        worths.append(worth)
+    return worths
 
 
 @lru_cache(maxsize=WORDS_KNOWN)
@@ -396,7 +463,7 @@ def touched_last(transcript: Transcript) -> FilesInWork:
     """Return the files that a conversation touched last, with what is known of them."""
     touched: dict[str, list[tuple[int, Change | Excerpt]]] = {}
     calls: dict[str, ToolCall] = {}
-    names = FileNames()
+    names, scripts = FileNames(), Scripts()
     for at, message in enumerate(transcript.messages):
         for path, lines in block_entries(message) if message.role == "user" else ():
             visible = without_numbers(lines) or VisibleLines(lines)
@@ -404,13 +471,15 @@ def touched_last(transcript: Transcript) -> FilesInWork:
         calls.update((call.call_id or call.name, call) for call in message.calls)
         for result in message.results:
             call = calls.get(result.call_id or result.name)
-            if call is not None and not (failed(result) or refused(call, result)):
-                for event in (*changes_of(call), *excerpts_in(call, result)):
+            if call is not None and took_effect(call, result):
+                for event in (*changes_of(call), *scripts.ran(call), *excerpts_in(call, result)):
+                    before = touched.pop(names.of(event.source), []) if isinstance(event, FileMoved) else []
                     name = names.of(event.path)
-                    touched[name] = touched.pop(name, [])  # the file touched last comes last
+                    touched[name] = before or touched.pop(name, [])  # the file touched last comes last
                     touched[name].append((at, event))
-    files = {touched[name][-1][1].path: FileState(_newest(touched[name])) for name in [*reversed(touched)][:MOST_FILES]}
-    return FilesInWork(files, _lately(transcript), len(transcript))
+    states = ((events[-1][1].path, FileState(_newest(events))) for events in reversed(touched.values()))
+    known = ((path, state) for path, state in states if any(run.text for run in state.runs))
+    return FilesInWork(dict(islice(known, MOST_FILES)), _lately(transcript), len(transcript))
 
 
 def _newest(events: Sequence[tuple[int, Change | Excerpt]]) -> Sequence[tuple[int, Change | Excerpt]]:
@@ -418,23 +487,6 @@ def _newest(events: Sequence[tuple[int, Change | Excerpt]]) -> Sequence[tuple[in
     events = events[-MOST_EVENTS:]
     views = [number for number, (_, event) in enumerate(events) if isinstance(event, Excerpt)]
     return events[views[-MOST_VIEWS] :] if len(views) > MOST_VIEWS else events
-
-
-class FileNames:
-    """Names of files: a path that ends in another, from a folder on, is the same file's."""
-
-    def __init__(self) -> None:
-        self.by_base: dict[str, list[str]] = {}
-
-    def of(self, path: str) -> str:
-        """Return the name under which a file was first met."""
-        plain = path.replace("\\", "/").removeprefix("./")
-        known = self.by_base.setdefault(plain.rsplit("/", 1)[-1], [])
-        for name in known:
-            if f"/{name}".endswith(f"/{plain}") or f"/{plain}".endswith(f"/{name}"):
-                return name
-        known.append(plain)
-        return plain
 
 
 def _lately(transcript: Transcript) -> frozenset[str]:

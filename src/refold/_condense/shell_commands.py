@@ -1,11 +1,20 @@
-"""Which files a shell command plainly reads or writes; a command that is not plain names none."""
+"""The words of shell commands, and which files they plainly show; a command that is not plain names none."""
 
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 
-__all__ = ["argv_of", "displayed_by", "patched_files", "read_by", "without_heredocs", "written_by"]
+__all__ = [
+    "argv_of",
+    "displayed_by",
+    "is_odd",
+    "joined",
+    "patched_files",
+    "plain_path",
+    "read_by",
+    "statements",
+    "without_heredocs",
+]
 
 LONGEST = 2_000  # characters of a command that are looked at; a longer one is a program of its own
 PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.M)
@@ -16,10 +25,16 @@ SHOWS_PARTS = re.compile(r"\s*(?:cd \S+ (?:&&|;) )?(?:cat|nl|head|sed|tail|grep|
 AT_END = 1_000_000  # stands for the first line of a part at the end of a file
 SAFE = re.compile(r"[\w@%+=:,./-]+")
 TOKEN = re.compile(r"(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.|[^\s'\"\\;&|<>()])+|&&|\|\||>>|[;&|<>()]", re.S)
+LINES = re.compile(rf"{TOKEN.pattern}|\n", re.S)  # the same with ends of lines
 QUOTED = re.compile(r"'([^']*)'|\"((?:\\.|[^\"\\])*)\"|\\(.)", re.S)
 HEREDOC = re.compile(r"(<<-?\s*(['\"]?)(\w+)\2[^\n]*)(?:\n.*?(?:^\s*\3\s*$|\Z)|\Z)", re.S | re.M)
 NOWHERE = ("2>&1", ">&2", "2>/dev/null", "2> /dev/null", ">/dev/null", "> /dev/null")  # redirections to no file
 JOINERS = {"|", "||", "&&", ";", "&", "(", ")"}
+
+
+ASSIGNMENT = re.compile(r"\w+=")
+DRIVE = re.compile(r"([A-Za-z]):(?=/)|/mnt/([a-z])(?=/)")
+STARTERS = frozenset({"sudo", "time", "env", "then", "do", "else", "if", "!", "{"})
 
 
 def argv_of(command: object) -> str:
@@ -37,6 +52,13 @@ def argv_of(command: object) -> str:
             return ""
 
 
+def plain_path(path: str) -> str:
+    """Return a path as a shell of Unix writes it, that of a drive of Windows, too: `C:/a`, `/mnt/c/a` are `/c/a`."""
+    plain = path.replace("\\", "/").removeprefix("./")
+    drive = DRIVE.match(plain)
+    return f"/{(drive[1] or drive[2]).lower()}{plain[drive.end() :]}" if drive else plain
+
+
 def without_heredocs(command: str) -> str:
     """Return a command without the texts that it gives to programs in place of files."""
     return HEREDOC.sub(r"\1", command) if "<<" in command else command
@@ -51,7 +73,7 @@ def read_by(command: str) -> tuple[str, int, int | None] | None:
     """Return path, first line and the line after the last that `cat`, `head` or `sed -n` show; else None."""
     folder, words = _plain(command) if SHOWS.match(command) else ("", [])
     read = _read(words)
-    return None if read is None or _odd(read[0]) else (_joined(folder, read[0]), *read[1:])
+    return None if read is None or is_odd(read[0]) else (joined(folder, read[0]), *read[1:])
 
 
 def _read(words: list[str]) -> tuple[str, int, int | None] | None:
@@ -91,9 +113,9 @@ def displayed_by(command: str) -> tuple[tuple[str, int, int | None], ...]:
         part = _part_displayed(first)
         for words_of_filter in filters:
             part = _filtered(part, words_of_filter) if part else None
-        if part is None or _odd(part[0]) or any(word[0] in "<>()&" for word in statement if word):
+        if part is None or is_odd(part[0]) or any(word[0] in "<>()&" for word in statement if word):
             return ()
-        parts.append((_joined(folder, part[0]), *part[1:]))
+        parts.append((joined(folder, part[0]), *part[1:]))
     return tuple(parts)
 
 
@@ -143,21 +165,21 @@ def _filtered(part: tuple[str, int, int | None], words: list[str]) -> tuple[str,
             return None
 
 
-def written_by(command: str) -> tuple[str, ...]:
-    """Return the files that a patch, a redirection, `tee` or `sed -i` in a command writes."""
-    if patched := patched_files(command):
-        return patched
-    line = COMMENT.sub("", command.split("<<", 1)[0])
+def statements(command: str) -> list[tuple[str, list[str]]]:
+    """Return the words of each simple command in a line, without what it is started by, and the folder it runs in."""
+    line = COMMENT.sub("", without_heredocs(command)).replace("\\\n", " ")
     for nowhere in NOWHERE:
         line = line.replace(nowhere, "")
-    if len(line) > LONGEST or not any(mark in line for mark in (">", "tee ", "sed -i")):
-        return ()
-    words = _words(line)
-    folder = words[1] if len(words) > 2 and words[0] == "cd" and words[2] == "&&" else ""
-    paths = [after for mark, after in pairwise(words) if mark in (">", ">>", "tee")]
-    if words[-3:-2] == ["-i"] and "sed" in words:
-        paths.append(words[-1])
-    return tuple(_joined(folder, path) for path in dict.fromkeys(paths) if not _odd(path))
+    folder = ""
+    simple: list[tuple[str, list[str]]] = []
+    for words in _split(_words(line, LINES) if len(line) <= LONGEST else [], JOINERS | {"\n"}):
+        while words and (ASSIGNMENT.match(words[0]) or words[0] in STARTERS):
+            words = words[1:]
+        if len(words) == 2 and words[0] == "cd":
+            folder = words[1]
+        elif words:
+            simple.append((folder, words))
+    return simple
 
 
 def _plain(command: str) -> tuple[str, list[str]]:
@@ -170,11 +192,11 @@ def _plain(command: str) -> tuple[str, list[str]]:
     return folder, words if plain else []
 
 
-def _words(command: str) -> list[str]:
+def _words(command: str, tokens: re.Pattern[str] = TOKEN) -> list[str]:
     """Return the words of a command without their quotes; none where a quotation is left open."""
-    if _quotes(command) and _quotes(TOKEN.sub("", command)):
+    if _quotes(command) and _quotes(tokens.sub("", command)):
         return []
-    words: list[str] = TOKEN.findall(command)
+    words: list[str] = tokens.findall(command)
     return [QUOTED.sub(_unquoted, word) if _quotes(word) else word for word in words]
 
 
@@ -188,11 +210,17 @@ def _unquoted(read: re.Match[str]) -> str:
     return read[1] if read[1] is not None else read[3]
 
 
-def _joined(folder: str, path: str) -> str:
+def joined(folder: str, path: str) -> str:
+    """Return a path from where a command begins that changes to a folder first."""
     path = path.removeprefix("./")
     return f"{folder.rstrip('/')}/{path}" if folder and path[0] != "/" else path
 
 
-def _odd(path: str) -> bool:
+def is_odd(path: str) -> bool:
     """Tell whether a word is no path that can be known here: a flag, a variable, a pattern, a device."""
-    return not path or path[0] in "-&" or any(mark in path for mark in "$*?`\n") or path.startswith("/dev/")
+    return (
+        path in ("", ".", "..")
+        or path[0] in "-&="
+        or any(mark in path for mark in "$*?`\n")
+        or path.startswith("/dev/")
+    )

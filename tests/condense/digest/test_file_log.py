@@ -1,4 +1,9 @@
+import json
+
+import pytest
+
 from refold._condense.digest.file_log import file_log
+from refold._condense.digest.previous import OPENING
 from refold._condense.digest.sections import touched_files
 from refold.testing import talk, view_of
 
@@ -25,3 +30,90 @@ def test_each_file_has_one_line_with_what_was_done_to_it():
 def test_a_read_after_a_change_leaves_the_turn_of_the_change():
     lines = ("u: go", "a: x | edit(a.py) as c1", "t: c1 = ok", "u: on", "a: x | read(a.py) as c2", "t: c2 = x")
     assert [record.line for record in file_log(talk(*lines))] == ["a.py (turn 1)"]
+
+
+def logged(*commands, ends="ok"):
+    """The lines of the log after commands, each in a turn of its own; a command may come with its output."""
+    lines = []
+    for number, each in enumerate(commands):
+        command, output = each if isinstance(each, tuple) else (each, ends)
+        call = f"bash({json.dumps({'command': command})})"
+        lines += [f"u: go {number}", f"a: x | {call} as c{number}", f"t: c{number} = {output}"]
+    return [record.line for record in file_log(talk(*lines))]
+
+
+@pytest.mark.parametrize(
+    ("command", "lines"),
+    [
+        ("sed -i 's/a/b/' src/a.py && pytest", ["src/a.py (turn 1)"]),
+        ("cd src && sed -i.bak -e 's/a/b/' a.py b.py", ["src/a.py (turn 1)", "src/b.py (turn 1)"]),
+        ("perl -pi -e 's/a/b/' a.py", ["a.py (turn 1)"]),
+        ("tee -a a.txt < b", ["a.txt (turn 1)"]),
+        ("cat > a.py <<'EOF'\nx > y\nEOF", ["a.py (created, turn 1)"]),
+        ("python3 - <<'EOF'\np = 'a.py'\ns = open(p).read()\nopen(p, 'w').write(s)\nEOF", ["a.py (turn 1)"]),
+        ("python -c \"from pathlib import Path; Path('a.py').write_text('x')\"", ["a.py (turn 1)"]),
+        ("node -e \"require('fs').writeFileSync('a.json', '1')\"", ["a.json (turn 1)"]),
+        ("git mv a.py lib/b.py", ["lib/b.py (turn 1)", "a.py (deleted, turn 1)"]),
+        ("mv src/a.py lib/", ["lib/a.py (turn 1)", "src/a.py (deleted, turn 1)"]),
+        ("git rm -q a.py", ["a.py (deleted, turn 1)"]),
+        ("git checkout -- a.py", ["a.py (turn 1)"]),
+        ("git checkout main", []),
+        ("git apply <<EOF\n--- a/a.py\n+++ b/a.py\n@@\nEOF", ["a.py (turn 1)"]),
+        ("apply_patch <<'P'\n*** Begin Patch\n*** Update File: a.py\n@@\n*** End Patch\nP", ["a.py (turn 1)"]),
+        ("sed -n 1,3p a.py > /dev/null; grep -c 'a > b' c.py", []),
+    ],
+)
+def test_files_that_commands_change_are_told(command, lines):
+    assert sorted(logged(command)) == sorted(lines)
+
+
+def test_a_script_changes_the_files_that_its_text_opens_for_writing():
+    script = "cat > /tmp/fix.py <<'EOF'\nfor p in ['x']:\n    open('src/a.py', 'w').write('')\nEOF"
+    assert "src/a.py (turn 2)" in logged(script, "python /tmp/fix.py")
+    assert not [line for line in logged(script) if "a.py" in line and "fix" not in line]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "String to replace not found in file.",
+        "error: patch failed: a.py:1",
+        "apply_patch verification failed: no such lines",
+        "No changes made to a.py. The replacement produced identical content.",
+        "Could not find the exact text in a.py.",
+        "<tool_use_error>File has not been read yet.</tool_use_error>",
+        "Found 2 matches of the string to replace",
+    ],
+)
+def test_an_edit_that_failed_is_none_also_where_only_the_answer_says_so(answer):
+    assert file_log(talk("u: go", "a: x | edit(a.py) as c", f"t: c = {answer}")) == ()
+
+
+def test_of_a_line_that_failed_what_ran_before_the_last_command_is_told():
+    wrong = "1 failed\nexit code 1"
+    assert logged(("sed -i s/a/b/ a.py && pytest", wrong)) == ["a.py (turn 1)"]
+    assert logged(("cd src && sed -i s/a/b/ a.py", wrong)) == []
+
+
+def test_files_that_were_created_and_deleted_again_are_left_out_and_others_are_told_as_deleted():
+    assert logged("echo x > probe.py", "rm probe.py") == []
+    assert logged("echo x > out/probe.py", "rm -rf out") == []
+    assert logged("sed -i s/a/b/ a.py", "git rm a.py") == ["a.py (1 edit, deleted, turn 2)"]
+
+
+def test_the_files_that_the_report_of_a_sub_agent_lists_are_told_as_its_own():
+    report = "Done.\n\n## Files created\n\n- `src/a.py` - the store\n- **src/b.py**: its test\n\nNotes:\n- see c.py"
+    transcript = talk("u: go", "a: x | edit(src/a.py) as c0 | Task(build it) as c", "t: c0 = ok", f"t: c = {report}")
+    lines = [record.line for record in file_log(transcript)]
+    assert lines == ["src/a.py (2 edits, turn 1)", "src/b.py (sub-agent, turn 1)"]
+    transcript = talk(
+        "u: go", "a: x | delegate(build it) as c", "t: c = [Sub-agent]\nFiles modified: a.py, lib/b.py\nok"
+    )
+    assert [record.path for record in file_log(transcript)] == ["a.py", "lib/b.py"]
+
+
+def test_what_an_earlier_digest_tells_of_a_file_is_read_back():
+    lines = ("a.py (created, 2 edits, deleted, turn 3)", "b (old).py (sub-agent, turn 2)", "c.py", "d.py (turn 1)")
+    digest = "\n".join([OPENING, "", "## Files changed", *(f"- {line}" for line in lines)])
+    log = file_log(talk(f"u: {digest}", "a: ok"))
+    assert [record.line for record in log] == list(lines)

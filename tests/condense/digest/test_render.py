@@ -40,6 +40,7 @@ def test_each_section_holds_what_its_name_says():
     assert found["## State and next step"] == [
         "- no work on the current request yet",
         "- last check (turn 1): bash `make` → exit code 0",
+        "- last check (turn 1): bash `pytest -q` → exit code 1: E ValueError: boom",
         "- to do: add test (list of turn 1)",
     ]
     assert found["## Files changed"] == ["- src/store.py (turn 1)"]

@@ -1,3 +1,5 @@
+import json
+
 from refold._condense.digest.conclusions import decisions, tried
 from refold._condense.digest.findings import no_work
 from refold._condense.digest.render import digest_text
@@ -11,7 +13,10 @@ def told(*lines):
 
 def test_the_last_intent_is_told_where_work_was_going_on():
     lines = told("u: go", "a: I found the bug. Now I'll change load_items. | read(a.py) as c1", "t: c1 = x")
-    assert lines == ("the assistant's last words (turn 1): Now I'll change load_items.",)
+    assert lines == (
+        "the assistant's last words (turn 1, before the last call): Now I'll change load_items.",
+        "last call: read a.py",
+    )
 
 
 def test_the_end_of_a_turn_is_told_as_such_and_a_limit_of_the_provider_is_no_state():
@@ -20,12 +25,84 @@ def test_the_end_of_a_turn_is_told_as_such_and_a_limit_of_the_provider_is_no_sta
     acting_by_words = told("u: go", "a: I look.\n```bash\nls; let me = all.it\n```")
     assert acting_by_words == ("the assistant's last words (turn 1): I look.",)
     lines = told("u: go", "a: Next I run it. | read(a.py) as c", "t: c = x", "a: You've hit your monthly spend limit")
-    assert lines == ("the assistant's last words (turn 1): Next I run it.",)
+    assert lines[0] == "the assistant's last words (turn 1, before the last call): Next I run it."
 
 
-def test_the_last_check_is_told_with_its_end():
-    lines = told("u: go", 'a: Now I test. | bash({"command": "go test ./..."}) as c1', "t: c1 = ok  pkg/store 0.1s")
-    assert lines[1] == "last check (turn 1): bash `go test ./...` → passed"
+def shell(command):
+    return f"bash({json.dumps({'command': command})})"
+
+
+def test_what_was_called_after_the_last_words_is_told_with_its_end():
+    lines = told("u: go", f"a: Next I test. | {shell('go test ./...')} as c1", "t: c1 = ok  pkg/store 0.1s")
+    assert lines[1:] == ("last call: bash `go test ./...` → passed",)
+    wrong = "FAILED tests/a.py::test_it - ValueError: x\n1 failed\nexit code 1"
+    lines = told(
+        "u: go",
+        "a: Now I change it. | edit(a.py) as c1 | read(b.py) as c2",
+        "t: c1 = ok",
+        "t: c2 = x",
+        f"a: x | edit(c.py) as c3 | {shell('pytest')} as c4",
+        "t: c3 = ok",
+        f"t: c4 = {wrong}",
+    )
+    assert lines[0].startswith("the assistant's last words (turn 1, before the last 4 calls): ")
+    assert lines[1:] == (
+        "last calls: read b.py; edit c.py; bash `pytest` → exit code 1: tests/a.py::test_it: ValueError: x",
+    )
+
+
+def test_the_last_check_of_each_sort_is_told_with_its_end():
+    lines = told(
+        "u: go",
+        f"a: x | {shell('npm run build')} as c1 | {shell('pytest -q')} as c2 | {shell('pytest')} as c3",
+        "t: c1 = error TS2322: wrong\nexit code 2",
+        "t: c2 = 1 failed",
+        "t: c3 = 2 passed",
+        "a: All done.",
+    )
+    assert lines[1:] == (
+        "last check (turn 1): bash `pytest` → passed",
+        "last check (turn 1): bash `npm run build` → exit code 2: error TS2322: wrong",
+    )
+
+
+def test_the_last_commit_is_told_and_a_branch_that_was_seen_later():
+    commit = "[main 1a2b3c4] Add the store\n 1 file changed"
+    lines = told("u: go", f"a: x | {shell('git commit -am x')} as c1", f"t: c1 = {commit}", "a: Done.")
+    assert lines[1:] == ("last commit (turn 1): [main 1a2b3c4] Add the store",)
+    lines = told(
+        "u: go",
+        f"a: x | {shell('git commit -am x')} as c1",
+        f"t: c1 = {commit}",
+        f"a: x | {shell('git switch -c next')} as c2",
+        "t: c2 = Switched to a new branch 'next'",
+        "a: Done.",
+    )
+    assert lines[1:] == (
+        "last commit (turn 1): [main 1a2b3c4] Add the store",
+        "branch (turn 1): Switched to a new branch 'next'",
+    )
+
+
+def test_commands_in_the_background_are_told_until_something_says_that_they_ended():
+    started = (
+        "u: go",
+        f"a: x | {shell('npm run dev')} as c1",
+        "t: c1 = Command running in background with ID: b1a",
+    )
+    lines = told(*started, "a: It runs.")
+    assert lines[-1] == (
+        "started in the background, no end shown (turn 1): bash `npm run dev` → background with ID: b1a"
+    )
+    ended = ("a: x | BashOutput(b1a) as c2", "t: c2 = status: completed")
+    killed = ("a: x | KillShell(b1a) as c2", "t: c2 = ok")
+    noticed = ("u: <task-notification><task-id>b1a</task-id><status>failed</status></task-notification>",)
+    for end in (ended, killed, noticed):
+        assert "background" not in "".join(told(*started, *end, "a: It runs."))
+    by_itself = ("u: go", f"a: x | {shell('python app.py > log.txt 2>&1 & sleep 1')} as c1", "t: c1 = ok")
+    assert "background" in told(*by_itself, "a: It runs.")[-1]
+    stopped = (f"a: x | {shell('pkill -f app.py')} as c2", "t: c2 = ok")
+    assert "background" not in "".join(told(*by_itself, *stopped, "a: Off."))
 
 
 def test_junk_is_nothing_that_was_done_and_a_try_that_failed_is_told():

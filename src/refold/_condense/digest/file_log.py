@@ -1,4 +1,4 @@
-"""What was done to each file: created, edited how often, read, and in which of the user's turns last."""
+"""What was done to each file: created, edited how often, deleted, read, and in which of the user's turns last."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold._condense.call_facts import plain_name, reads, writes
+from refold._condense.call_facts import is_shell, plain_name, reads, writes
 from refold._condense.digest.previous import earlier_entries
 from refold._condense.digest.turns import turns_at
-from refold.core.messages import ToolCall, memoized
+from refold._condense.file_views import FileNames, Scripts, command_of, took_effect
+from refold._condense.shell_commands import plain_path
+from refold._condense.shell_writes import writes_in
+from refold.core.messages import ToolCall, ToolResult, memoized
 
 if TYPE_CHECKING:
     from refold.core.transcript import Transcript
@@ -21,13 +24,24 @@ __all__ = ["CHANGED", "READ", "FileRecord", "file_log"]
 
 CHANGED, READ = "Files changed", "Files read"  # the sections of a digest
 CREATORS = frozenset({"write", "write_file", "writefile", "create_file", "write_to_file", "fs_write"})
-RECORDED = re.compile(r"(.+) \((created)?(?:, )?(?:(\d+) edits?)?(?:, )?(?:turn (\d+))?\)", re.S)
+RECORDED = re.compile(r"(.+) \(([^()]*)\)", re.S)
+DONE = re.compile(
+    r"(?P<created>created)|(?P<edits>\d+) edits?|(?P<deleted>deleted)|(?P<reported>sub-agent)|turn (?P<turn>\d+)"
+)
+AGENTS = re.compile(r"(?:^|_|sub_?)(?:agent|task)s?$|^(?:delegate|dispatch)")  # tools that give work to others, by name
+# What a sub-agent lists as changed: a heading with lines below, or names behind it.
+LISTING = re.compile(
+    r"^\W*files? (?:created|changed|modified|edited|updated|added|touched)\b[^\n]*(?:\n+(?:[-*•]|\d+\.) [^\n]+)*",
+    re.M | re.I,
+)
+ENTRY = re.compile(r"^(?:[-*•]|\d+\.) +[`*'\"\[]{0,3}([\w.~:@/\\-]+\.\w{1,8})(?![\w/\\])", re.M)
+INLINE = re.compile(r"(?:[:,] *`?)([\w.~@/\\-]+\.\w{1,8})(?=`?(?:,|$))", re.M)
 
 
 class FileRecord(Struct, frozen=True):
     """What was done to a file: whether it was created, how often it was edited, and in which turn that was last.
 
-    A read after a change leaves the turn of the change.
+    A read after a change leaves the turn of the change. `reported` tells that only a sub-agent said so.
     `first` orders files by when they were first touched.
     """
 
@@ -36,11 +50,13 @@ class FileRecord(Struct, frozen=True):
     edits: int = 0
     turn: int = 0
     first: int = 0
+    deleted: bool = False
+    reported: bool = False
 
     @property
     def changed(self) -> bool:
-        """Tell whether the file was created or edited."""
-        return self.created or self.edits > 0
+        """Tell whether the file was created, edited or deleted."""
+        return self.created or self.edits > 0 or self.deleted
 
     @property
     def line(self) -> str:
@@ -48,9 +64,12 @@ class FileRecord(Struct, frozen=True):
         if not self.changed:
             return self.path
         created = "created" if self.created else ""
-        edits = f"{self.edits} edits" if self.edits > 1 else "1 edit" if self.edits and created else ""
+        edits = (
+            f"{self.edits} edits" if self.edits > 1 else "1 edit" if self.edits and (created or self.deleted) else ""
+        )
         turn = f"turn {self.turn}" if self.turn else ""
-        done = ", ".join(filter(None, (created, edits, turn)))
+        ended = ("deleted" if self.deleted else "", "sub-agent" if self.reported else "")
+        done = ", ".join(filter(None, (created, edits, *ended, turn)))
         return f"{self.path} ({done})" if done else self.path
 
 
@@ -58,42 +77,107 @@ class FileRecord(Struct, frozen=True):
 def file_log(transcript: Transcript) -> tuple[FileRecord, ...]:
     """Return what was done to each file, by the last time that something was, with what earlier digests tell of it.
 
-    Calls whose result is an error count for nothing.
+    Calls that failed count for nothing, nor do files that were created and deleted again. Of files that a script
+    changes the log knows where the script stands in the conversation, too, and of those that a sub-agent changes what
+    its report lists.
     """
-    failed = {result.call_id for message in transcript.messages for result in message.results if result.is_error}
-    failed.discard("")
-    log = _earlier(transcript)
-    order = count(len(log))
+    log = _Log(transcript)
+    results = {result.call_id: result for message in transcript.messages for result in message.results}
+    scripts = Scripts()
     for message, turn in zip(transcript.messages, turns_at(transcript), strict=True):
+        log.turn = turn
         for call in message.calls:
-            if call.call_id in failed:
-                continue
-            if ref := reads(call):
-                record = log.pop(ref.path) if ref.path in log else FileRecord(ref.path, first=next(order))
-                log[ref.path] = record if record.changed else replace(record, turn=turn)
-            for path in writes(call):
-                if path not in log and _creates(call, path):
-                    log[path] = FileRecord(path, created=True, turn=turn, first=next(order))
-                else:
-                    record = log.pop(path) if path in log else FileRecord(path, first=next(order))
-                    log[path] = replace(record, edits=record.edits + 1, turn=turn)
-    return tuple(log.values())
+            result = results.get(call.call_id) if call.call_id else None
+            if result is None or took_effect(call, result):
+                log.take(call, tuple(edit.path for edit in scripts.ran(call)))
+            if result is not None and AGENTS.search(plain_name(call.name)):
+                log.reported(result)
+    return tuple(log.records.values())
 
 
-def _earlier(transcript: Transcript) -> dict[str, FileRecord]:
+class _Log:
+    """The records by file, while calls are taken in order."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.names = FileNames()
+        self.records = {self.names.of(record.path): record for record in _earlier(transcript)}
+        self.order = count(len(self.records))
+        self.turn = 0
+        self.new_names: set[str] = set()  # names of files that were created, and may be deleted again
+
+    def take(self, call: ToolCall, by_scripts: tuple[str, ...]) -> None:
+        """Note what a call did: what it reads, what it writes, also by scripts that it runs, and what it deletes."""
+        if ref := reads(call):
+            record = self._last(ref.path)
+            self._note(record if record.changed else replace(record, turn=self.turn))
+        shell_writes = writes_in(command_of(call)) if is_shell(call) else ()
+        removed = frozenset(
+            plain_path(each.source or each.path) for each in shell_writes if each.how in ("deleted", "moved")
+        )
+        for path in removed:
+            self._remove(path)
+        for path in dict.fromkeys((*writes(call), *by_scripts)):
+            name = self.names.of(path)
+            if plain_path(path) in removed:
+                if name not in self.records and name not in self.new_names:
+                    self._note(FileRecord(path, turn=self.turn, first=next(self.order), deleted=True))
+            elif name not in self.records and _creates(call, path):
+                self._note(FileRecord(path, created=True, turn=self.turn, first=next(self.order)))
+                self.new_names.add(name)
+            else:
+                record = self._last(path)
+                self._note(replace(record, edits=record.edits + 1, turn=self.turn, deleted=False, reported=False))
+
+    def reported(self, result: ToolResult) -> None:
+        """Note the files that the report of a sub-agent lists as changed."""
+        for listing in LISTING.findall(result.text):
+            for path in (*ENTRY.findall(listing), *INLINE.findall(listing.partition("\n")[0])):
+                record = self._last(path)
+                only = record.reported or not record.changed
+                self._note(replace(record, edits=record.edits + 1, turn=self.turn, reported=only))
+
+    def _remove(self, path: str) -> None:
+        name = self.names.of(path)
+        below = [known for known in self.records if known == name or known.startswith(f"{name}/")]
+        for known in below:
+            record = self.records.pop(known)
+            if not record.created:
+                self.records[known] = replace(record, deleted=True, turn=self.turn)
+
+    def _last(self, path: str) -> FileRecord:
+        return self.records.pop(self.names.of(path), None) or FileRecord(path, first=next(self.order))
+
+    def _note(self, record: FileRecord) -> None:
+        self.records[self.names.of(record.path)] = record
+
+
+def _earlier(transcript: Transcript) -> tuple[FileRecord, ...]:
     """Return what earlier digests tell; those of the previous release name only paths."""
     earlier = earlier_entries(transcript)
     log = {path: FileRecord(path) for path in earlier.lines(READ)}
-    for line in earlier.lines(CHANGED):
-        match = RECORDED.fullmatch(line)
-        path, created, edits, turn = match.groups() if match else (line, None, None, None)
-        log[path] = FileRecord(path, bool(created), int(edits or (0 if created else 1)), int(turn or 0))
-    return {path: replace(record, first=number) for number, (path, record) in enumerate(log.items())}
+    for record in map(_recorded, earlier.lines(CHANGED)):
+        log[record.path] = record
+    return tuple(replace(record, first=number) for number, record in enumerate(log.values()))
+
+
+def _recorded(line: str) -> FileRecord:
+    """Return a record from its line in a digest."""
+    match = RECORDED.fullmatch(line)
+    done = [DONE.fullmatch(word) for word in match[2].split(", ")] if match else []
+    if not match or None in done:
+        return FileRecord(line, edits=1)
+    facts = {name: value for word in done if word for name, value in word.groupdict().items() if value}
+    created, deleted = "created" in facts, "deleted" in facts
+    edits = int(facts.get("edits", 0 if created or deleted else 1))
+    return FileRecord(match[1], created, edits, int(facts.get("turn", 0)), 0, deleted, "reported" in facts)
 
 
 def _creates(call: ToolCall, path: str) -> bool:
     """Tell whether a call that changes a file makes a new one, as far as its own words say."""
     text = call.arguments
+    if is_shell(call) and "*** " not in text:
+        name = re.escape(plain_path(path).rsplit("/", 1)[-1])
+        return re.search(rf"(?<!>)>\s*['\"]?[^\s>]*{name}", command_of(call)) is not None
     return (
         plain_name(call.name) in CREATORS
         or f"*** Add File: {path}" in text

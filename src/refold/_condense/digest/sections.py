@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._condense.digest.conclusions import decisions, tried, verdicts
-from refold._condense.digest.file_log import CHANGED, READ, file_log
+from refold._condense.digest.file_log import CHANGED, READ, FileRecord, file_log
 from refold._condense.digest.findings import answers_by_tool, openings, searches, values
 from refold._condense.digest.model_account import ACCOUNT
 from refold._condense.digest.outcomes import CallOutcome, answered, failed, outcomes
@@ -22,6 +22,7 @@ from refold._condense.digest.quotes import GOAL
 from refold._condense.digest.state import STATE, TODO, state
 from refold._condense.digest.targets import Target, target_in, targets_of
 from refold._condense.digest.task_lists import newest_task_list, task_list
+from refold._condense.file_views import is_scratch
 from refold._condense.identifier_scores import likeliest_first
 from refold._condense.pins import CONSTRAINTS
 
@@ -105,8 +106,8 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     yield Section("Findings of the assistant", judged, 0.06, newest_first=True)
     yield Section(ERRORS, tuple(map(_line, _newest(end for end in wrong if end.open))), 0.06, newest_first=True)
     log = file_log(view.transcript)
-    yield Section(CHANGED, tuple(record.line for record in reversed(log) if record.changed), 0.2, newest_first=True)
-    read = tuple(record.line for record in reversed(log) if not record.changed)
+    yield Section(CHANGED, tuple(record.line for record in _changed(log)), 0.2, newest_first=True)
+    read = tuple(record.line for record in reversed(log) if not (record.changed or is_scratch(record.path)))
     yield Section(READ, likeliest_first(read, view.transcript), 0.12)
     passed = _newest(end for end in ends if end.shell and not end.failed)
     commands = tuple(_line(end) for end in sorted(passed, key=lambda end: end.target.looks))
@@ -117,6 +118,22 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     yield Section("Said by the assistant", rest[:OTHERS], 0.02, newest_first=True)
     yield Section(STATE, state(view) if messages else (), 0.1)
     yield Section("Answers that stand below", quotes.answers, 0.05, newest_first=True)
+
+
+def _changed(log: Sequence[FileRecord]) -> list[FileRecord]:
+    """Return the records of files that were changed, newest first; scratch files last, and only of the newest turn.
+
+    Where most of the work is in folders for scratch files, its files are none.
+    """
+    changed = [record for record in reversed(log) if record.changed]
+    scratch = [record for record in changed if is_scratch(record.path)]
+    if 2 * len(scratch) > len(changed):
+        return changed
+    newest = max((record.turn for record in log), default=0)
+    return [
+        *(record for record in changed if not is_scratch(record.path)),
+        *(record for record in scratch if record.turn == newest),
+    ]
 
 
 def _newest(ends: Iterable[CallOutcome]) -> list[CallOutcome]:

@@ -1,5 +1,6 @@
-"""Where the work stands and what comes next: the last intent the assistant stated, its tasks, the last check.
+"""Where the work stands and what comes next: what the assistant said and called last, and what the calls show.
 
+That are the last checks and how they ended, the last commit or branch, commands that still run, and the list of tasks.
 It is told from the end of the whole transcript, whether that stays or leaves, because who reads on begins there.
 """
 
@@ -8,20 +9,22 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from refold._condense.call_facts import is_shell
 from refold._condense.call_outline import call_line, one_line
 from refold._condense.digest.conclusions import SENTENCE, prose
 from refold._condense.digest.findings import no_work
-from refold._condense.digest.outcomes import answered, ended
-from refold._condense.digest.targets import target_of
+from refold._condense.digest.outcomes import EXPECTED, answered, ended, failed, meant_to_fail
+from refold._condense.digest.targets import Target, target_of, targets_of
 from refold._condense.digest.task_lists import newest_task_list
 from refold._condense.digest.turns import turns_at
+from refold._condense.file_views import command_of
 from refold.core._speakers import is_turn
-from refold.core.messages import memoized
+from refold.core.messages import memoized, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from refold.core.messages import Message
+    from refold.core.messages import Message, ToolCall, ToolResult
     from refold.core.transcript import Transcript
     from refold.core.view import View
 
@@ -30,9 +33,10 @@ __all__ = ["STATE", "TODO", "state"]
 STATE = "State and next step"  # the section of a digest
 TODO = "to do: "
 INTENT_LENGTH = 320  # characters
-FEW = 3  # calls that are named where more than these have followed the last words
+CALLS = 3  # last calls that are named where some have followed the last words
+CHECKS, RUNNING = 3, 2  # last checks, each of another sort, and commands that still run
 BACK = 60  # messages at the end that are searched for what the assistant meant to do
-CHECKS_BACK = 400  # and for the last check
+CALLS_BACK = 400  # and for what its calls show
 INTENT = re.compile(
     r"\b(?:now (?:I|let|we)\b|next(?: step)?s?\b|let me\b|let's\b|I(?:'|’)ll\b|I will\b|I(?:'|’)m going to\b|"
     r"I am going to\b|going to\b|I need to\b|we need to\b|I should\b|remaining\b|still (?:need|have) to\b|then I\b|"
@@ -41,11 +45,21 @@ INTENT = re.compile(
     r"次に|接下来|下一步|现在",
     re.I,
 )
+# What Git says of a commit and of the branch, in lines of their own.
+COMMITTED = re.compile(r"^\[[^\]\n]+ [0-9a-f]{7,40}\] .+$", re.M)
+BRANCH = re.compile(r"^(?:On branch \S+|Switched to (?:a new )?branch '[^'\n]+')$", re.M)
+# What harnesses say of a command that goes on in the background, and of one that has ended.
+STARTED = re.compile(r"(?:background with ID|running with session ID|shell ID)\b[:=]? *[\"'`]?([\w-]+)", re.I)
+ENDED = re.compile(r"\b(?:exited|completed|killed|terminated|finished|failed|no longer running|not found)\b", re.I)
+DETACHED = re.compile(r"(?<![&>|])&\s*(?:$|\n|disown\b|sleep\b|echo\b)")  # of a command that goes on by itself
+KILLS = re.compile(r"\bp?kill(?:all)?\b|kill_?(?:shell|bash)", re.I)
 
 
 def state(view: View) -> tuple[str, ...]:
     """Return lines on the state of the work, the most telling first."""
-    return (*_intent(view), *_last_check(view), *_to_do(view.transcript))
+    last = tuple(_last_words(view))
+    results = _results_of_calls(view, last[-1] if last else "")
+    return (*last, *results, *_running(view), *_to_do(view.transcript))
 
 
 def _to_do(transcript: Transcript) -> Iterator[str]:
@@ -59,26 +73,38 @@ def _to_do(transcript: Transcript) -> Iterator[str]:
     yield from (f"{TODO}{line}{of_turn}" for line in tasks.remaining)
 
 
-def _intent(view: View) -> Iterator[str]:
-    """Yield what the assistant said last: what it meant to do, or how it ended the turn, and calls since."""
+def _last_words(view: View) -> Iterator[str]:
+    """Yield what the assistant said last: what it meant to do, or how it ended the turn, and the calls since."""
     transcript = view.transcript
-    works = False
     calls: list[str] = []
+    ends: dict[str, str] = {}
     for position in range(len(transcript.messages) - 1, max(len(transcript.messages) - BACK, 0) - 1, -1):
         message = transcript.messages[position]
         if is_turn(message):
-            if not works:  # nothing was done on the newest request: what was before it is no state of it
+            if not calls:  # nothing was done on the newest request: what was before it is no state of it
                 yield "no work on the current request yet"
             break
-        works = works or bool(message.calls)
-        calls += [call_line(call) for call in reversed(message.calls)]
+        for call, result in answered(view, [message]) if len(calls) < CALLS else ():
+            ends[call.call_id] = _end(view, position, call, result)
+        calls += [call_line(call) + ends.get(call.call_id, "") for call in reversed(message.calls)]
         if message.role == "assistant" and (words := _stated(message)):
             turn = turns_at(transcript)[position]
-            ends = not works and any(each.calls for each in transcript.messages)  # some agents act by words alone
-            yield f"the assistant's last words (turn {turn}{', which they end' if ends else ''}): {words}"
+            ended_turn = not calls and any(each.calls for each in transcript.messages)  # some act by words alone
+            before = "the last call" if len(calls) == 1 else f"the last {len(calls)} calls"
+            since = ", which they end" if ended_turn else f", before {before}" if calls else ""
+            yield f"the assistant's last words (turn {turn}{since}): {words}"
             break
-    if len(calls) > FEW:
-        yield f"last calls: {'; '.join(reversed(calls[:FEW]))}"
+    if calls:
+        yield f"last call{'s' * (len(calls) > 1)}: {'; '.join(reversed(calls[:CALLS]))}"
+
+
+def _end(view: View, position: int, call: ToolCall, result: ToolResult) -> str:
+    """Return how a call ended, to stand behind it: of a check, and where something failed."""
+    checks = is_shell(call) and target_of(call).checks
+    wrong = failed(call, result)
+    how = ended(call, result) if checks or (wrong and not target_of(call).looks) else ""
+    expected = EXPECTED if wrong and meant_to_fail(view, position, call) else ""
+    return f" → {how}{expected}" if how else ""
 
 
 @memoized
@@ -94,14 +120,58 @@ def _stated(message: Message) -> str:
     return one_line(" ".join(meant[-2:]), INTENT_LENGTH)
 
 
-def _last_check(view: View) -> Iterator[str]:
-    """Yield the last run of tests, a build or another check, and how it ended."""
+def _results_of_calls(view: View, listed: str) -> Iterator[str]:
+    """Yield the last checks, each of another sort, and the last commit, or the branch where that was seen later.
+
+    A check that is among the calls that are `listed` is not named again, nor is one that a later one contains, one that
+    was to fail, or one of an earlier turn that passed.
+    """
     transcript = view.transcript
-    stop = max(len(transcript.messages) - CHECKS_BACK, 0)
-    for position in range(len(transcript.messages) - 1, stop - 1, -1):
+    turns = turns_at(transcript)
+    checks: list[Target] = []
+    lines: list[str] = []
+    commit = branch = ""
+    for position in range(len(transcript.messages) - 1, max(len(transcript.messages) - CALLS_BACK, 0) - 1, -1):
+        turn = f"(turn {turns[position]})"
         for call, result in answered(view, [transcript.messages[position]]):
-            if target_of(call).checks:
-                how = ended(call, result)
-                if how:
-                    yield f"last check (turn {turns_at(transcript)[position]}): {call_line(call)} → {how}"
-                    return
+            if not is_shell(call):
+                continue
+            target = target_of(call)
+            if target.checks and len(checks) < CHECKS and not any(later.covers(target) for later in checks):
+                line = f"{call_line(call)}{_end(view, position, call, result)}"
+                if not line.endswith(EXPECTED):
+                    checks.append(target)
+                    if line not in listed and (not lines or turn in lines[0] or failed(call, result)):
+                        lines.append(f"last check {turn}: {line}")
+            if not commit and "git " in command_of(call):
+                if any(each.task == "git commit" for each in targets_of(call)) and not failed(call, result):
+                    committed = COMMITTED.findall(result.text) or [call_line(call)]
+                    commit = f"last commit {turn}: {one_line(committed[-1], 140)}"
+                elif not branch and (named := BRANCH.findall(result.text)):
+                    branch = f"branch {turn}: {one_line(named[-1], 140)}"
+    yield from filter(None, (*lines, commit, branch))
+
+
+def _running(view: View) -> Iterator[str]:
+    """Yield the commands that were started in the background, and of which nothing says that they have ended."""
+    transcript = view.transcript
+    turns = turns_at(transcript)
+    running: dict[str, str] = {}
+    start = max(len(transcript.messages) - CALLS_BACK, 0)
+    for position, message in enumerate(transcript.messages[start:], start):
+        if running and message.role == "user":
+            words = "\n".join(texts(message))
+            running = {key: line for key, line in running.items() if not (key in words and ENDED.search(words))}
+        for call, result in answered(view, [message]):
+            command = command_of(call) if is_shell(call) else ""
+            if running and KILLS.search(command or call.name):
+                running = {key: line for key, line in running.items() if command == "" and key not in call.arguments}
+            elif running and not command and ENDED.search(result.text[:400]):
+                running = {key: line for key, line in running.items() if key not in call.arguments}
+            if command and not failed(call, result):
+                begun = STARTED.search(result.text[:400])
+                if begun or DETACHED.search(command):
+                    line = f"(turn {turns[position]}): {call_line(call)}"
+                    running[begun[1] if begun else command] = f"{line} → {one_line(begun[0], 80)}" if begun else line
+    for line in [*running.values()][-RUNNING:]:
+        yield f"started in the background, no end shown {line}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from refold._condense.call_facts import act_of, is_shell, plain_name, reads, subject, writes
-from refold._condense.shell_commands import without_heredocs
+from refold._condense.shell_commands import plain_path, without_heredocs
 from refold.core.messages import ToolCall, memoized
 
 if TYPE_CHECKING:
@@ -116,7 +116,6 @@ INTERPRETERS = frozenset(_INTERPRETERS.split())
 INLINE = frozenset({"-e", "-c", "--eval", "-", "-p"})
 EVERYTHING = frozenset({".", "./", "./...", "...", "*", "all"})
 UNKNOWN = ("$", "~", "`")  # beginnings of folders that only the shell knows
-DRIVE = re.compile(r"^(?:\./|([A-Za-z]):(?=/|$)|/mnt/([a-z])(?=/|$))")  # of Windows, seen from its shells
 PATH_LIKE = re.compile(r"/|::|\.\w{1,5}$")
 WRITING_NAME = re.compile(r"edit|write|patch|replace|create", re.I)
 LOOKING_NAME = re.compile(
@@ -279,8 +278,7 @@ def _named(name: str, among: Sequence[str]) -> bool:
 
 def _within(path: str, other: str) -> bool:
     """Tell whether a path, or a test in a file, is another one or stands inside it; relative ones end absolute ones."""
-    path = path.replace("\\", "/").removeprefix("./").removesuffix("/...").rstrip("/")
-    other = other.replace("\\", "/").removeprefix("./").removesuffix("/...").rstrip("/")
+    path, other = (plain_path(each).removesuffix("/...").rstrip("/") for each in (path, other))
     if path == other or path.startswith((f"{other}/", f"{other}::", f"{other}.", f"{other}#")):
         return True
     file = path.split("::", 1)[0]
@@ -289,7 +287,7 @@ def _within(path: str, other: str) -> bool:
 
 def _may_contain(folder: str, other: str) -> bool:
     """Tell whether a command in one folder may do all that one in another does: not where the two are apart."""
-    mine, theirs = (DRIVE.sub(_drive, each.replace("\\", "/")).rstrip("/").split("/") for each in (folder, other))
+    mine, theirs = (plain_path(each).rstrip("/").split("/") for each in (folder, other))
     if not folder or not other or folder == "." or folder.startswith(UNKNOWN) or other.startswith(UNKNOWN):
         return True
     absolute, other_absolute = (not parts[0] for parts in (mine, theirs))
@@ -297,7 +295,3 @@ def _may_contain(folder: str, other: str) -> bool:
         return theirs[: len(mine)] == mine
     longer, shorter = (mine, theirs) if absolute else (theirs, mine)
     return longer[-len(shorter) :] == shorter or (absolute and shorter[0] not in longer)
-
-
-def _drive(read: re.Match[str]) -> str:
-    return f"/{(read[1] or read[2]).lower()}" if read[1] or read[2] else ""
