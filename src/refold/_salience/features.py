@@ -113,9 +113,9 @@ class AtomStatistics(Struct, frozen=True):
         """How many atoms there are for a message, as a logarithm."""
         return log(1 + len(self.notes)) - log(1 + self.total)
 
-    def context(self, parts: frozenset[str], base: str) -> Context:
+    def context(self, parts: tuple[str, ...], base: str) -> Context:
         """Return the features of `CONTEXT` of an atom with these words and this name without folders."""
-        near = parts & self.lately
+        near = self.lately.intersection(parts)
         if not near:
             return 0.0, 0.0, base in self.bases
         own = near & self.lately_own  # a part of `lately`
@@ -201,14 +201,14 @@ class AtomTraits(Struct, frozen=True, gc=False):
     """
 
     itself: Itself
-    parts: frozenset[str]
+    parts: tuple[str, ...]
     base: str
 
 
 def _traits_of(atom: str) -> AtomTraits:
     kind = kind_of(atom)
     itself = kind, len(atom), "." in atom and atom.rsplit(".", 1)[1] in CODE
-    parts = frozenset((atom,) if atom.isdecimal() else map(str.lower, PART.findall(atom)))
+    parts = (atom,) if atom.isdecimal() else tuple(dict.fromkeys(map(str.lower, PART.findall(atom))))
     base = atom.rsplit("/", 1)[-1] if kind == "path" else atom
     return AtomTraits(_shared.setdefault(itself, itself), parts, base)
 

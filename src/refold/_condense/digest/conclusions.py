@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from refold._condense.call_facts import plain_name
 from refold._condense.call_outline import one_line
 from refold._condense.digest.identifier_kinds import kind_of
-from refold._salience.atoms import names_of
+from refold._salience.atoms import KNOWN, names_of
+from refold._salience.lazy_table import LazyTable
+from refold._text.sign_runs import SignRuns
 from refold.core._speakers import is_turn
 from refold.core.messages import Message, MessageId, memoized, text_of
 
@@ -108,6 +110,8 @@ HOLDS = re.compile(  # what holds of an item
     r"es|son|está|están|era|tiene|puede|falla|funciona)\b|です|ます|した|ている|ない|だ。|である|是|没有|不|已|通过|失败",
     re.I,
 )
+HOLDING = LazyTable(lambda word: HOLDS.search(word) is not None, KNOWN)  # of a word alone
+WORDS = SignRuns(r"\w")
 ITEM = re.compile(r"`([^`\n]{2,80})`")
 CHOSEN = re.compile(  # of decisions, those for something: "the fix is" and "confirmed" are facts, in a plan as well
     r"\b(?:decided|decision|chose|chosen|going with|go with|settled on|agreed|I(?:'|’)(?:ll| will)|"
@@ -242,11 +246,18 @@ def _verdicts(message: Message) -> tuple[_Conclusion, ...]:
         _Conclusion(strong=True, line=one_line(sentence, LONGEST), items=items)
         for sentence in reversed(_whole_sentences(prose(message), SHORTEST))
         if sentence.endswith(ENDS)
-        and HOLDS.search(sentence)
+        and _holds(sentence)
         and not (ANNOUNCED.match(sentence) or NEXT.search(sentence) or TALK.search(sentence))
         and not (SUPPOSED.search(sentence) or DOUBTED.search(sentence))
         and (items := _items(sentence))
     )
+
+
+def _holds(sentence: str) -> bool:
+    """Tell whether a sentence says what holds of an item: in plain English one word alone does, which is looked up."""
+    if not sentence.isascii() or "`" in sentence or "'" in sentence:
+        return HOLDS.search(sentence) is not None
+    return any(map(HOLDING.__getitem__, WORDS(sentence)))
 
 
 @memoized
