@@ -14,7 +14,7 @@ from urllib.parse import unquote_to_bytes
 from msgspec import Struct
 
 from refold._gateway.server.asgi import CLOSE, GatewayError
-from refold._gateway.server.tokens import PREFIX, TokenFile
+from refold._gateway.server.tokens import TOKEN_START, TokenFile
 from refold._gateway.settings import is_loopback
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ SINGLE = frozenset(
 )
 TOKEN_PATH = "/token/"  # noqa: S105 - for clients that can change nothing but the base URL
 CREDENTIALS = (b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key")  # where clients put a provider's key
-BEARER = re.compile(rb"^bearer +", re.I)
+BEARER = b"bearer "
+PREFIX = TOKEN_START.encode()
 ENCODED = re.compile(r"%(?:25)*(?:2e|2f|5c)", re.I)  # a dot, a slash or a backslash, however often it is encoded
 MODEL_ID = re.compile(r"(?<=/models/)[^/]+")  # ids of models hold slashes
 ENCODED_SLASH = re.compile("%2f", re.I)
@@ -110,24 +111,27 @@ class Auth:
         return Admission(caller, path, headers, query)
 
     def _caller(self, text: bytes) -> Caller | None:
-        """Return whose a token is; all comparisons take the same time whatever they find."""
+        """Return whose a token is; comparisons take the same time whatever they find."""
         if self._admin_token and hmac.compare_digest(text, self._admin_token):
             return Caller(admin=True, token="admin")  # noqa: S106 - the id of a token
         if self._token and hmac.compare_digest(text, self._token):
             alone = not self._admin_token and not self._tokens  # the one token there is
             return Caller(admin=alone, token="gateway")  # noqa: S106
-        token = self._tokens.find(text.decode("latin-1")) if self._tokens is not None else None
+        if self._tokens is None or not text.startswith(PREFIX):
+            return None
+        token = self._tokens.find(text.decode("latin-1"))
         return None if token is None else Caller(token.owner, token.admin, token.id, token.rate, token.max_body)
 
     def _without_tokens(
         self, headers: Headers, by_name: dict[bytes, bytes], query: bytes
     ) -> tuple[Caller | None, Headers, bytes]:
         """Return whose token stands where a provider's key is expected, and the request without it."""
-        callers = {
-            name: caller
-            for name in CREDENTIALS
-            if (value := by_name.get(name)) and (caller := self._in_place_of_a_key(BEARER.sub(b"", value)))
-        }
+        callers: dict[bytes, Caller] = {}
+        for name in CREDENTIALS:
+            if value := by_name.get(name):
+                text = value[len(BEARER) :].lstrip() if value[: len(BEARER)].lower() == BEARER else value
+                if (caller := self._in_place_of_a_key(text)) is not None:
+                    callers[name] = caller
         if callers:
             headers = [header for header in headers if header[0] not in callers]
         if b"key=" in query:
@@ -148,7 +152,7 @@ class Auth:
             GatewayError: it is a token that is not in force (401), which no provider is to see.
         """
         caller = self._caller(text)
-        if caller is None and text.startswith(PREFIX.encode()):
+        if caller is None and text.startswith(PREFIX):
             raise _no_token("this token of the gateway is not in force: ask its operator for another")
         return caller
 

@@ -24,9 +24,9 @@ from refold.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["PREFIX", "Token", "TokenFile"]
+__all__ = ["TOKEN_START", "Token", "TokenFile"]
 
-PREFIX = "refold_"
+TOKEN_START = "refold_"  # noqa: S105 - how the text of each token begins
 NAME = re.compile(r"[\w.@-]{1,64}", re.ASCII)
 CHECKED = 1.0  # seconds after which a file that may have changed is looked at again
 NO_HASH = sha256(b"").hexdigest()  # compared with where there is no token of an id, so that both take as long
@@ -72,7 +72,7 @@ class TokenFile:
             created=time.time(), rate=rate, max_body=max_body,
         )  # fmt: skip
         self._append(token)
-        return token, f"{PREFIX}{token.id}_{secret}"
+        return token, f"{TOKEN_START}{token.id}_{secret}"
 
     def revoke(self, id: str) -> Token:
         """End a token; gateways that read this file refuse it within a second.
@@ -100,8 +100,8 @@ class TokenFile:
 
         A file that was damaged since is not taken over: the tokens that were read last stay in force.
         """
-        id, _, secret = text.removeprefix(PREFIX).partition("_")
-        token = self._current().get(id) if text.startswith(PREFIX) else None
+        id, _, secret = text.removeprefix(TOKEN_START).partition("_")
+        token = self._current().get(id) if text.startswith(TOKEN_START) else None
         same = hmac.compare_digest(sha256(secret.encode()).hexdigest(), token.hash if token is not None else NO_HASH)
         return token if token is not None and same and not token.revoked else None
 
