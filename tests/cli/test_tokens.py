@@ -1,0 +1,65 @@
+import json
+
+import pytest
+
+
+@pytest.fixture
+def tokens(run, tmp_path):
+    def ran(*arguments):
+        return run("tokens", *arguments, "--tokens", tmp_path / "tokens.jsonl")
+
+    return ran
+
+
+def test_a_token_is_printed_once_listed_without_its_secret_and_revoked(tokens):
+    created = tokens("create", "--team", "research", "--rate", "60", "--max-body", "8M")
+    assert created.exit_code == 0
+    text = created.stdout.strip()
+    id = text.split("_")[1]
+    assert f"token {id} of team research" in created.stderr
+    assert tokens("create", "--user", "ann").exit_code == 0
+    assert tokens("create", "--admin").exit_code == 0
+    listed = tokens("list")
+    assert text.split("_", 2)[2] not in listed.stdout
+    assert all(each in listed.stdout for each in (id, "team research", "user ann", "an administrator", "8,388,608"))
+    rows = json.loads(tokens("list", "--json").stdout)
+    assert [(row["owner"], row["admin"], row["rate"]) for row in rows] == [
+        ("team:research", False, 60), ("user:ann", False, 0), ("", True, 0),
+    ]  # fmt: skip
+    assert not [name for row in rows for name in row if "hash" in name]
+    assert tokens("revoke", id).exit_code == 0
+    assert id not in tokens("list").stdout
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (["create"], "--user NAME"), (["create", "--user", "a", "--admin"], "--team NAME"),
+    (["create", "--team", "a b"], "no name"), (["create", "--user", ""], "no name"),
+    (["create", "--admin", "--max-body", "lots"], "8M"), (["create", "--admin", "--rate", "0"], "--rate"),
+    (["revoke", "none"], "refold tokens list"),
+])  # fmt: skip
+def test_what_makes_no_token_is_told_in_one_line(tokens, arguments, words):
+    done = tokens(*arguments)
+    assert done.exit_code == 2
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_no_tokens_are_told_with_how_to_make_one(tokens):
+    assert "refold tokens create" in tokens("list").output
+
+
+def test_keys_and_tokens_in_force_are_named_and_not_shown(run, tmp_path):
+    (tmp_path / "key").write_text("sk-secret\n")
+    done = run(
+        "serve", "--check", "--store", "memory", "--anthropic-key-file", tmp_path / "key",
+        env={"REFOLD_OPENAI_KEY": "sk-other", "REFOLD_ADMIN_TOKEN": "hush"},
+    )  # fmt: skip
+    assert done.exit_code == 0
+    assert {"key for openai", "key for anthropic"} <= {line.split("  ")[0] for line in done.stdout.splitlines()}
+    assert not [secret for secret in ("sk-secret", "sk-other", "hush") if secret in done.output]
+
+
+def test_a_key_file_without_a_key_is_named(run, tmp_path):
+    (tmp_path / "key").write_text("\n")
+    done = run("serve", "--check", "--store", "memory", "--openai-key-file", tmp_path / "key")
+    assert (done.exit_code, "--openai-key-file" in done.stderr) == (2, True)
