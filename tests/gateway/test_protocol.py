@@ -1,5 +1,6 @@
 import json
 import socket
+import threading
 import time
 from urllib.parse import urlsplit
 
@@ -46,10 +47,46 @@ def test_the_body_of_a_client_that_asks_for_http2_is_not_lost(plain, at):
 def test_a_websocket_is_refused_in_words_and_reaches_nobody(plain):
     serving, seen = plain
     asked = b"connection: keep-alive, Upgrade\r\nupgrade: websocket\r\nsec-websocket-key: eA==\r\n"
-    said = raw(serving.url, request(b"/v1/realtime?model=m", asked, body=b"", method=b"GET"), wait=0.5)
+    said = raw(serving.url, request(b"/v1/responses", asked, body=b"", method=b"GET"), wait=0.5)
     assert said.startswith(b"HTTP/1.1 426 ")
     assert b"no WebSocket" in said
     assert not seen
+
+
+def test_a_websocket_of_the_realtime_api_is_carried_both_ways():
+    from websockets.sync.client import connect
+    from websockets.sync.server import serve
+
+    seen = []
+
+    def echo(socket):
+        seen.append((socket.request.path, socket.request.headers))
+        for message in socket:
+            socket.send(message)
+
+    with serve(echo, "127.0.0.1", 0, subprotocols=["realtime"]) as upstream:
+        threading.Thread(target=upstream.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{upstream.socket.getsockname()[1]}/v1"
+        with Serving(GatewaySettings(upstreams={"openai": url}, port=0)) as serving:
+            place = serving.url.replace("http", "ws") + "/v1/realtime?model=m"
+            keys = {"authorization": "Bearer k", "x-refold-session": "s"}
+            with connect(place, subprotocols=["realtime"], additional_headers=keys, proxy=None) as client:
+                assert client.subprotocol == "realtime"
+                for message in ("hello", b"x" * 900_000, "again"):
+                    client.send(message)
+                    assert client.recv() == message
+        upstream.shutdown()
+    ((path, headers),) = seen
+    assert path == "/v1/realtime?model=m"
+    assert headers["authorization"] == "Bearer k"
+    assert not [name for name in headers if name.lower().startswith("x-refold")]
+
+
+def test_a_websocket_to_a_provider_that_is_not_there_is_refused(plain):
+    with Serving(GatewaySettings(upstreams={"openai": "http://127.0.0.1:9/v1"}, port=0)) as serving:
+        asked = b"connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-key: eA==\r\n"
+        said = raw(serving.url, request(b"/v1/realtime?model=m", asked, body=b"", method=b"GET"), wait=0.5)
+    assert said.startswith(b"HTTP/1.1 502 ")
 
 
 def test_a_tunnel_is_refused(plain):

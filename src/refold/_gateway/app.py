@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
@@ -40,6 +41,7 @@ from refold._gateway.server.relay import WhileConnected, relay
 from refold._gateway.server.request_headers import request_options
 from refold._gateway.upstream.client import Upstream, from_upstream, to_upstream
 from refold._gateway.upstream.response import UpstreamAborted
+from refold._gateway.upstream.tunnel import open_tunnel
 from refold._gateway.wire.routes import is_stateless, route
 from refold.errors import SessionNotFound, StoreError, WriteConflict
 from refold.handlers import Handlers
@@ -65,6 +67,7 @@ WHILE_DRAINING = ("/livez", "/metrics")
 STORE_TIMEOUT = 3.0  # seconds that a request waits for a store that others lock, or that does not answer
 TELL = 2.0  # seconds for which the figures that other workers know of this one are old at most
 CLOCK_STEP = 60.0  # seconds by which the store's clock and this machine's may drift apart between two looks
+REALTIME = re.compile(r"(?:/.+)?/realtime")  # paths of the WebSockets that are carried
 
 
 class Gateway:
@@ -190,7 +193,9 @@ class Gateway:
             if admission.headers is not scope["headers"] or admission.query is not scope["query_string"]:
                 scope = {**scope, "headers": admission.headers, "query_string": admission.query}
             if not is_ours(path, headers):
-                if where.kind == "other":
+                if asks_for_websocket(scope, headers):
+                    await self._tunnel(scope, path, where, caller)
+                elif where.kind == "other":
                     await self._forward(scope, path, where, caller, receive, send)
                 else:
                     await self._serve_chat(scope, path, where, caller, headers, receive, send)
@@ -224,8 +229,9 @@ class Gateway:
             raise GatewayError(400, "a body has one length: send content-length or chunks", "bad_header", CLOSE)
         admission = self._auth.admit(path, scope["headers"], headers, scope["query_string"])
         check_path(admission.path)
-        if headers.get(b"upgrade", b"").lower() == b"websocket" and scope["method"] == "GET":
-            raise GatewayError(426, "this gateway speaks HTTP only, no WebSocket", "websocket")
+        if asks_for_websocket(scope, headers) and not REALTIME.fullmatch(admission.path):
+            message = "this gateway takes no WebSocket but those of the realtime API: send the request over HTTP"
+            raise GatewayError(426, message, "websocket")
         return admission
 
     async def _forward(
@@ -254,6 +260,15 @@ class Gateway:
                 await relay(send, answer, from_upstream(answer))
             finally:
                 answer.close()
+
+    async def _tunnel(self, scope: Scope, path: str, where: Route, caller: Caller) -> None:
+        """Carry a WebSocket between client and provider, as bytes."""
+        provider, connection = where.dialect.provider, connection_of(scope)
+        if connection is None or (provider in self.settings.upstream_keys and not caller.admin):
+            raise GatewayError(403, "a WebSocket needs a key of the client's own", "shared_key", CLOSE)
+        url = self._upstream.address(provider, path, scope["query_string"])
+        headers = self._upstream.authorized(provider, to_upstream(scope["headers"]), url)
+        await connection.tunnel(*await open_tunnel(url, headers, self.settings.connect_timeout))
 
     async def _serve_chat(
         self,
@@ -308,6 +323,11 @@ class Gateway:
         plan = await self._admin.forced(target, CompactionWish(native.wish.instructions))
         self.metrics.exchanged(exchange.route.dialect.format, "compacted", 200)
         return await native.answer(target, plan)
+
+
+def asks_for_websocket(scope: Scope, headers: dict[bytes, bytes]) -> bool:
+    """Tell whether a request asks for a WebSocket in place of its connection."""
+    return headers.get(b"upgrade", b"").lower() == b"websocket" and scope["method"] == "GET"
 
 
 def _forgotten(conversation: Conversation, lost: StaleThinking, local: Store | None) -> None:

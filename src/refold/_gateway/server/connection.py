@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import uvicorn
@@ -116,6 +117,18 @@ class ClientConnection(asyncio.Protocol):
             if self._view.is_closing():
                 on_lost()
 
+    async def tunnel(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Carry bytes between the client and another connection until either ends; nothing of them is read here."""
+        previous, self._view = self._protocol, self._view.replaced()
+        self._protocol = tunnel = _Tunnel(writer, self._view)
+        previous.connection_lost(None)  # it has no transport any more, and waits for no response
+        self._view.resume_reading()  # which it has paused behind its request
+        try:
+            await tunnel.carry(reader)
+        finally:
+            writer.close()
+            self._view.close()
+
     def eof_received(self) -> bool | None:
         return self._protocol.eof_received()
 
@@ -178,6 +191,46 @@ class ClientConnection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+class _Tunnel(asyncio.Protocol):
+    """The client's side of a tunnel: what arrives goes on to a writer, and neither side outruns the other."""
+
+    def __init__(self, writer: asyncio.StreamWriter, client: asyncio.Transport) -> None:
+        self._writer = writer
+        self._client = client
+        self._draining: asyncio.Future[None] | None = None
+        self._writable = asyncio.Event()
+        self._writable.set()
+
+    def data_received(self, data: bytes) -> None:
+        self._writer.write(data)
+        if self._draining is None and self._writer.transport.get_write_buffer_size() > MAX_WAITING:
+            self._client.pause_reading()
+            self._draining = asyncio.ensure_future(self._drain())
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._writable.set()
+        self._writer.close()
+
+    async def _drain(self) -> None:
+        with suppress(ConnectionError):
+            await self._writer.drain()
+        self._draining = None
+        self._client.resume_reading()
+
+    async def carry(self, reader: asyncio.StreamReader) -> None:
+        """Carry what a reader has to the client until it ends."""
+        with suppress(ConnectionError):
+            while data := await reader.read(MAX_WAITING):
+                await self._writable.wait()
+                self._client.write(data)
 
 
 class _TransportView(asyncio.Transport):
