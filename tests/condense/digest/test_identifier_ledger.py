@@ -51,16 +51,17 @@ def test_identifiers_are_grouped_by_what_they_are():
     )
 
 
-def test_numbers_that_nothing_names_are_not_listed_and_of_one_name_only_two():
+def test_numbers_that_nothing_names_are_not_listed_and_of_one_name_only_five():
+    column = " ".join(f"count={number}" for number in range(501, 510))
     transcript = talk(
         "u: go",
         "a: | read(a.py) as c",
-        "t: c = 4711 count=501 count=502 count=503 size: 640",
+        f"t: c = 4711 {column} size: 640",
         "a: | read(b.py) as d",
-        "t: d = 4711 count=501 count=502 count=503 size: 640",
+        f"t: d = 4711 {column} size: 640",
     )
     assert grouped(ledger(view_of(transcript), transcript.messages))[-1:] == (
-        "numbers: count 501, count 502, size 640",
+        "numbers: count 501, count 502, count 503, count 504, count 505, size 640",
     )
 
 

@@ -55,7 +55,7 @@ IN_CONTEXT = ("path", "words", "url", "id", "number")  # kinds that what stands 
 # Of JSON, in this order: what then stands behind a backslash is of the text inside.
 ESCAPES = {"\\\\": "\0", "\\n": " ", "\\t": " ", "\\r": " ", '\\"': '"', "\\/": "/", "\0": "\\"}
 OWN, SEEN, LATE = 2.0, 0.5, 1.5  # uses by the assistant or the user, showings by tools, how lately
-MOST_VALUES = 2  # numbers or ids of one name
+MOST_VALUES = 5  # numbers or ids of one name
 REPEATED = 2  # mentions from which a number or an id is one that is referred to
 MANY = 4  # uses or showings from which more count for nothing
 OWN_WORTH = [OWN * times for times in range(MANY + 1)]
