@@ -5,7 +5,8 @@ import random
 import pytest
 
 import refold
-from refold import policies
+from refold import formats, policies
+from refold._counting import counter_for
 from refold.core.counting import CharCounter
 from refold.sessions import MemoryStore, Session
 from refold.testing import ScriptedSummarizer
@@ -129,3 +130,16 @@ def test_sizes_after_are_right_where_what_stays_is_of_another_kind(policy):
     left = refold.count(result.messages, model="gpt-4o")
     assert left < whole / 2
     assert result.sizes.after == pytest.approx(left, rel=0.01)
+
+
+def test_an_exact_counter_that_is_given_decides_where_no_model_is_named():
+    counter = counter_for("gpt-4o")
+    messages = [{"role": "user", "content": "Look at all rooms."}]
+    for number in range(100):
+        call = {"id": f"c{number}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        seen = f"a room with a number of things, such as {prose(random.Random(number), 8)}"
+        messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": seen})
+    result = refold.compact(messages, format="openai-chat", policy="refold", budget=2_000, counter=counter, force=True)
+    kept = formats.read(formats.find("openai-chat"), result.messages).messages
+    assert 1_900 <= sum(map(counter.message, kept)) + counter.per_conversation <= 2_000

@@ -88,3 +88,40 @@ def test_output_that_is_large_for_the_room_comes_back_by_lines_though_it_is_the_
     (text,) = outputs(view)
     assert text.startswith(PARTS)
     assert "rate_table is made in build_rates" in text.split("\n")
+
+
+def test_of_a_page_that_was_seen_again_and_again_the_newest_look_is_kept_beside_pages_that_were_seen_once():
+    def page(name, look):
+        things = ", ".join(f"a {name} thing of sort {chr(97 + number) * 4}" for number in range(12))
+        return f"You are on the page of {name}. You have been here {look} times. On it you see {things}."
+
+    once, often = ["oakhill", "elmhill", "ashhill", "oakwood"], ["elmwood", "ashwood"]
+    looks = [*((name, 1) for name in once), *((name, number) for number in range(1, 13) for name in often)]
+    lines = ["u: Look at all pages."]
+    for name, look in looks:
+        lines += [f"a: on | look({name}) as c{look}{name}", f"t: c{look}{name} = {page(name, look)}"]
+    shown = outputs(fitted(talk(*lines, "a: I have seen all of them.", "u: Good. Go on."), 4_500))
+    assert {page(name, 1) for name in once} | {page(name, 12) for name in often} <= {*shown}
+
+
+def test_parallel_outputs_that_are_together_too_large_come_back_by_lines():
+    lines = [
+        "u: Read all parts.",
+        "a: the rate_table first | search(first) as c0",
+        f"t: c0 = {FILLING}",
+        "a: rate_table",
+    ]
+    lines += [f"u: {FILLING}", f"a: now the parts | {' | '.join(f'read(part{n}) as p{n}' for n in range(8))}"]
+    lines += [f"t: p{number} = {FILLING}\nrate_table of zone {number}\n{FILLING}" for number in range(8)]
+    view = fitted(talk(*lines), 4_000)
+    assert view.tokens > 3_800
+    assert any(text.startswith(PARTS) for text in outputs(view))
+
+
+def test_lines_come_back_where_names_left_no_room_for_them_at_first():
+    transcript = session()
+    system = talk(f"s: {'You are a careful agent, and you keep all rules. ' * 60}").messages
+    view = view_of(replace(transcript, messages=(*system, *transcript.messages)), window=10**7, goal=6_000)
+    view = view.after(Fit().edits(view))
+    assert 5_500 < view.tokens <= 6_000
+    assert any(text.startswith(PARTS) for text in outputs(view))

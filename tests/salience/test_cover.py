@@ -3,7 +3,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold._salience.cover import LEAST, Unit, choose
+from refold._salience.cover import LEAST, Cover, Unit, choose
 
 ATOMS = st.frozensets(st.sampled_from("abcdefgh"), max_size=4)
 
@@ -29,6 +29,30 @@ def test_a_unit_whose_frame_does_not_fit_with_it_is_left():
 def test_equal_units_are_taken_in_the_order_given():
     units = [Unit(number, 30, frozenset(), extra=0.1) for number in range(5)]
     assert [unit.of for unit in choose(units, {}, set(), 100)] == [0, 1, 2]
+
+
+def page(of, *statements, news=0.1, after=None):
+    return Unit(of, 30, frozenset(), after, news=news, statements=frozenset(statements))
+
+
+def test_what_another_unit_says_is_worth_nothing_a_second_time():
+    units = [page("newer", "a table", "a chair", news=0.2), page("older", "a table", "a chair"), page("other", "a bed")]
+    assert [unit.of for unit in choose(units, {}, set(), 100)] == ["newer", "other"]
+
+
+def test_of_a_unit_that_says_one_thing_more_only_that_counts():
+    units = [
+        page("newer", "a table", "a chair", news=0.2),
+        page("older", "a table", "a lamp"),
+        page("other", "a bedroom"),
+    ]
+    assert [unit.of for unit in choose(units, {}, set(), 100)] == ["newer", "other", "older"]
+
+
+def test_what_stays_anyway_says_nothing_new():
+    units = [page("stays", "a table"), page("other", "a bed")]
+    chosen = Cover(units, lambda atoms: [0.0] * len(atoms), (), {"a table"}).choose(100)
+    assert [unit.of for unit in chosen] == ["other"]
 
 
 @given(st.lists(st.tuples(st.integers(21, 60), ATOMS), min_size=1, max_size=7), st.integers(LEAST + 1, 200))

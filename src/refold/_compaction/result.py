@@ -190,11 +190,12 @@ def rewound(transcript: Transcript, plans: Sequence[Plan], remaining: Sequence[P
 def exact_size(run: CompactionRun) -> tuple[ReportedTokens, Ratio] | None:
     """Return the size of a run's result by exact count, as the provider counts, and the ratio that a report gives.
 
-    None where the plan is empty, the policy itself counts exactly, or the report shows that the provider's vocabulary
-    is another than the one that we count with.
+    None where the plan is empty, the policy itself counts exactly (for a model that only the counter given names, too),
+    or the report shows that the provider's vocabulary is another than the one that we count with.
     """
     plan, view, exact = run.plan, run.view, run.request.exact
-    if plan.empty or view.counter is exact:
+    of_unnamed_model = run.request.options.model is None and getattr(view.counter, "exact", False)
+    if plan.empty or view.counter is exact or of_unnamed_model:
         return None
     after = EstimatedTokens(fixed_part(view, run.request.options, exact).total + count_all(exact, view.messages))
     ratio = vocabulary_of(replace(run.request, view=view))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
@@ -11,7 +12,7 @@ from refold._condense.call_facts import reads
 from refold._condense.call_outline import call_line
 from refold._condense.directives import Kind, ranks_of
 from refold._condense.identifier_scores import need_in, worth_of
-from refold._condense.placeholders import text_replaced
+from refold._condense.placeholders import is_pointer, text_replaced
 from refold._condense.reduction_order import ROOMY, reduce_parts
 from refold._condense.reductions import (
     Reduction,
@@ -21,6 +22,7 @@ from refold._condense.reductions import (
     hide_segments,
     original_result,
     pinned_in,
+    results_in,
     strip_seen_images,
 )
 from refold._condense.steering import scores_of, weigh, weigh_answers
@@ -29,6 +31,8 @@ from refold._salience.cover import Cover, Unit
 from refold._salience.lazy_table import LazyTable
 from refold._salience.mentions import mentioned_in
 from refold._salience.segments import Segment, excerpt, extent, segments, segments_of
+from refold._salience.statements import statements_in, statements_of, statements_of_segments
+from refold._salience.words import words_of
 from refold._text.places import places_of
 from refold.core._speakers import is_recap, is_turn
 from refold.core.messages import Patch, Reasoning, Text, ToolCall
@@ -67,7 +71,8 @@ REQUEST, REQUEST_ROOM = (0.03, 0.015, 0.006, 0.004), 0.12  # of the first reques
 ONLY_ROOM = 0.2  # of a request that is the first and the newest
 RECAP_ROOM = 0.06  # of the newest summary of an earlier context
 RULES, RULES_ROOM = (0.03, 0.012), 0.05  # of instructions, where they are given last
-NEWER = 2e-5  # worth by token of the newest text above the oldest: it settles what need does not
+NEW, NEWER = 3e-6, 2e-5  # worth by token of text that nothing says yet, and of the newest above the oldest: it
+# settles what need does not
 
 
 class Lines(Struct, frozen=True, gc=False):
@@ -95,7 +100,8 @@ class Selection:
         weigh(_steered(draft, units, scores), scores, draft.view.goal_tokens)
         weigh_answers(_answering(draft, units), scores, draft.view.goal_tokens)
         _weigh_directives(draft, units, areas)
-        self.cover = Cover(units, worth.of, covered)
+        stated = frozenset().union(*map(statements_in, draft.remaining()))
+        self.cover = Cover(units, worth.of, covered, stated)
         self.chosen: list[Choice] = []
         self.enough = False
 
@@ -185,10 +191,18 @@ def _opened(draft: Draft, areas: Regions, room: int) -> list[Reduction]:
     done += cut_texts(draft, answers, 0, max(ROOMY, int(room * ANSWER)))
     seen = [position for position in range(areas.tail, len(draft.base)) if position not in areas.fresh]
     for positions, part in ((seen, LARGE), (sorted(areas.fresh), LARGEST)):
+        worth = min(int(max(room * part, ROOMY) * CHARS), _least_cut(draft, positions, max(room * LARGEST, ROOMY)))
         for errors in (False, True):
-            done += clear_results(draft, positions, 0, errors=errors, worth=int(max(room * part, ROOMY) * CHARS))
+            done += clear_results(draft, positions, 0, errors=errors, worth=worth)
         done += clear_harness(draft, positions, 0, areas.standing, worth=int(max(room * part, ROOMY) * CHARS))
     return done
+
+
+def _least_cut(draft: Draft, positions: Sequence[int], most: float) -> int:
+    """Return from how many characters on outputs are cut, so that the others together take at most these tokens."""
+    lengths = sorted(len(result.text) for _, result in results_in(draft, positions))
+    above = (length for length, total in zip(lengths, accumulate(lengths), strict=True) if total > most * CHARS)
+    return next(above, int(most * CHARS))
 
 
 def _units(draft: Draft, log: ReductionLog, worth: Mapping[str, float], areas: Regions) -> Iterator[Unit]:
@@ -206,17 +220,19 @@ def _units(draft: Draft, log: ReductionLog, worth: Mapping[str, float], areas: R
         atoms = frozenset().union(*(mentioned_in(draft.messages[position]) for position in batch))
         pointed = POINTED if len(batch) == 1 and draft.base[batch.start].role == "user" else 0.0
         read = max((answers.get(position, 0.0) for position in batch), default=0.0) if len(batch) == 1 else 0.0
-        unit = Unit(batch, max(draft.size(batch), 1), atoms, extra=newer * batch.start + pointed + read)
+        statements = frozenset().union(*(_statements(draft.messages[position]) for position in batch))
+        news = NEW + newer * batch.start if statements else 0.0
+        unit = Unit(batch, max(draft.size(batch), 1), atoms, None, pointed + read, news, statements)
         batch_of.update(dict.fromkeys(batch, unit))
         yield unit
     for position in sorted(moves, reverse=True):
         for reduction in moves[position]:
-            extra = newer * position + _extra(draft, reduction, worth) + (UNSEEN if position in areas.fresh else 0.0)
+            extra = _extra(draft, reduction, worth) + (UNSEEN if position in areas.fresh else 0.0)
             if reduction.words and not reduction.harness:
                 extra += answers.get(position, 0.0)
             first = batch_of.get(position)
-            for of, cost, atoms in _pieces(draft, reduction):
-                yield Unit(of, max(cost, 1), atoms, first, extra)
+            for of, cost, atoms, statements in _pieces(draft, reduction):
+                yield Unit(of, max(cost, 1), atoms, first, extra, NEW + newer * position, statements)
 
 
 def _weigh_directives(draft: Draft, units: Iterable[Unit], areas: Regions) -> None:
@@ -250,21 +266,38 @@ def _ranks(draft: Draft, reduction: Reduction, kind: Kind) -> dict[int, int]:
     return ranks_of(reduction.words, _segments(draft, reduction, reduction.words), kind)
 
 
+def _statements(message: Message) -> frozenset[str]:
+    """Return what a message says; a pointer says nothing."""
+    if not any(is_pointer(message, result) for result in message.results):
+        return statements_in(message)
+    words = (part.text for part in message.parts if isinstance(part, Text))
+    return frozenset().union(
+        *map(statements_of, words),
+        *(statements_of(result.text) for result in message.results if not is_pointer(message, result)),
+    )
+
+
 def _steered(draft: Draft, units: Iterable[Unit], scores: Scores) -> Iterator[tuple[Unit, Place, Segment]]:
-    """Yield the units that are segments with a score, with the place of their output; of equal ones only the newest."""
-    seen: set[str] = set()
+    """Yield the units that are segments with a score, with the place of their output.
+
+    What newer ones as good mostly say word for word counts only if it says more of what is asked for.
+    """
+    seen: dict[str, float] = {}  # statements, with the best score of a segment that says it
     known = LazyTable(scores.known)
     for unit in units:
         of = unit.of
         if not isinstance(of, Lines) or of.reduction.result is None:
             continue
-        place, segment = (draft.base[of.position].id, of.reduction.result.at), of.segment
-        is_replaced = bool(scores.replaced) and (place, segment.start) in scores.replaced
-        if is_replaced or segment.start in known[place]:
-            text = _text_of(draft, of.reduction)[segment.start : segment.stop].strip()
-            if is_replaced or text not in seen:
-                seen.add(text)
-                yield unit, place, segment
+        place, start = (draft.base[of.position].id, of.reduction.result.at), of.segment.start
+        is_replaced = bool(scores.replaced) and (place, start) in scores.replaced
+        if not is_replaced and start not in known[place]:
+            continue
+        score = scores.requested.get(place, {}).get(start, 0.0)
+        fresh = [statement for statement in unit.statements if seen.get(statement, -1.0) < score]
+        more = fresh and (start in scores.wrong.get(place, ()) or words_of("\n".join(fresh)) & scores.words)
+        if is_replaced or more or not unit.statements or 2 * sum(map(len, fresh)) > sum(map(len, unit.statements)):
+            seen.update((statement, max(score, seen.get(statement, 0.0))) for statement in unit.statements)
+            yield unit, place, of.segment
 
 
 def _answering(draft: Draft, units: Iterable[Unit]) -> Iterator[tuple[Unit, Place, int]]:
@@ -290,21 +323,27 @@ def _extra(draft: Draft, reduction: Reduction, worth: Mapping[str, float]) -> fl
     return EDITED * max((worth[atom] for atom in names_of(ref.path)), default=0.0) if ref else 0.0
 
 
-def _pieces(draft: Draft, reduction: Reduction) -> Iterator[tuple[Choice, float, frozenset[str]]]:
-    """Yield the parts in which what a move took away can come back, with their tokens and atoms."""
+def _pieces(draft: Draft, reduction: Reduction) -> Iterator[tuple[Choice, float, frozenset[str], frozenset[str]]]:
+    """Yield the parts in which what a move took away can come back, with their tokens, atoms and statements."""
     text = _text_of(draft, reduction)
     if text:
         count = draft.view.counter.text
         tokens, marker = count(text) / len(text), count(MARKER)
-        for segment in _segments(draft, reduction, text):
-            yield Lines(reduction.position, reduction, segment), segment.chars * tokens + marker, segment.atoms
+        some = _segments(draft, reduction, text)
+        if reduction.result and not reduction.harness:
+            by_segment = statements_of_segments(original_result(draft, reduction.position, reduction.result))
+        else:
+            by_segment = (frozenset(),) * len(some)
+        for segment, statements in zip(some, by_segment, strict=True):
+            cost = reduction.saved if len(some) == 1 else segment.chars * tokens + marker
+            yield Lines(reduction.position, reduction, segment), cost, segment.atoms, statements
         return
     paths = {patch.at for patch in reduction.patches}
     parts = [part for part in draft.base[reduction.position].parts if part.at in paths]
     if not any(isinstance(part, Reasoning) for part in parts):
         calls = [spoken(part) for part in parts if isinstance(part, ToolCall)]
         atoms = frozenset().union(*map(names_of, calls), *map(words_between, calls))
-        yield reduction, reduction.saved, atoms
+        yield reduction, reduction.saved, atoms, frozenset()
 
 
 def _text_of(draft: Draft, reduction: Reduction) -> str:

@@ -95,13 +95,17 @@ Place = tuple["MessageId", "Path"]
 
 
 class Scores(Struct, frozen=True):
-    """Scores of the segments of outputs by the place of the output, then by where the segment starts."""
+    """Scores of the segments of outputs by the place of the output, then by where the segment starts.
+
+    `words` are those of the newest request that few segments hold.
+    """
 
     requested: Mapping[Place, Mapping[int, float]]
     stepped: Mapping[Place, Mapping[int, float]]
     wrong: Mapping[Place, Mapping[int, float]]
     replaced: frozenset[tuple[Place, int]] = frozenset()
     answered: Mapping[Place, Mapping[int, float]] = {}
+    words: frozenset[str] = frozenset()
 
     def known(self, place: Place) -> frozenset[int]:
         """Return where the segments of an output start that have a score."""
@@ -137,11 +141,12 @@ def scores_of(transcript: Transcript) -> Scores:
     requested = words_of(typed)
     steps = frozenset().union(*(_own_words(message) for message in messages[-STEPS:])) - requested
     phrases = phrases_of(typed)
-    ranked = _ranked(outputs, requested, phrases)
+    ranked, rare = _ranked(outputs, requested, phrases)
     replaced = frozenset(_replaced(outputs, ranked, requested))
     spoken = {(message.id, at): text for message in messages for at, text in _spoken(message).items()}
-    answered = _ranked(spoken, requested, phrases)
-    return Scores(ranked, _ranked(outputs, steps, {}), _wrong(outputs), replaced, answered)
+    answered, _ = _ranked(spoken, requested, phrases)
+    stepped, _ = _ranked(outputs, steps, {})
+    return Scores(ranked, stepped, _wrong(outputs), replaced, answered, rare & requested)
 
 
 def wanted_in(scores: Scores, place: Place) -> tuple[int, ...]:
@@ -206,8 +211,8 @@ def _add(scored: Iterable[tuple[float, Unit]], least: float, worth: float, room:
 
 def _ranked(
     outputs: Mapping[Place, ToolResult | SpokenText], words: frozenset[str], phrases: Mapping[str, frozenset[str]]
-) -> dict[Place, dict[int, float]]:
-    """Return the scores of segments by the rare words and phrases they hold."""
+) -> tuple[dict[Place, dict[int, float]], frozenset[str]]:
+    """Return the scores of segments by the rare words and phrases they hold, and these."""
     holding: dict[str, list[Place]] = {}
     for place, result in outputs.items():
         for word in _present(words_of_result(result), words, phrases):
@@ -245,7 +250,7 @@ def _ranked(
                     behind[following] = max(BEHIND * scored[start], behind.get(following, 0.0))
         for start, score in behind.items():
             scored[start] = max(score, scored.get(start, 0.0))
-    return scores
+    return scores, frozenset(weights)
 
 
 def _present(known: frozenset[str], words: frozenset[str], phrases: Mapping[str, frozenset[str]]) -> set[str]:

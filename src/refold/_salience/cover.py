@@ -11,6 +11,8 @@ token is the usual approximation.
   all other holders. Computing a ratio then costs nothing, whatever the number of atoms.
 - Worths are whole numbers (`GRAIN`), so that what is subtracted leaves no remainder, and the order does not depend on
   rounding: plans are deterministic.
+- Where atoms tell nothing, what is new does: `news` is worth of text that nothing chosen says word for word yet. Of a
+  unit that says mostly what another one says (the same page, seen once more) only the rest counts.
 - Some units make sense only behind another (lines of an output behind its call). They are weighed together until the
   other one is chosen, which puts them into the heap again.
 """
@@ -31,14 +33,17 @@ __all__ = ["Cover", "Unit", "choose"]
 
 LEAST = 20  # tokens under which no more is sought
 NEAR = 1e-12  # ratios that differ by less are equal: the order given decides
+CHARS = 3.5  # of what is said, a token; the rest of a unit's tokens is frame: call, id, marker
 GRAIN = 1 << 24  # worths are whole numbers of this part, so that what is taken away again leaves no remainder
 
 
 class Unit(Struct, eq=False, gc=False):
     """What is kept or left as one: its tokens, the atoms it holds, and another unit without which it cannot be.
 
-    `extra` is worth by token that does not depend on what else is chosen. `of` is whatever the caller knows it by.
+    `extra` is worth by token that does not depend on what else is chosen, `news` that of a token of text that nothing
+    says yet: `statements` are those in it; without any, all of it is new. `of` is whatever the caller knows it by.
     `new` are the atoms that nothing covered before it but the unit it comes after, `gain` what they still are worth.
+    `whole` are the characters of what is said, `fresh` those that nothing else says.
     """
 
     of: Any
@@ -46,21 +51,30 @@ class Unit(Struct, eq=False, gc=False):
     atoms: frozenset[str]
     after: Unit | None = None
     extra: float = 0.0
+    news: float = 0.0
+    statements: frozenset[str] = frozenset()
     taken: bool = False
     new: frozenset[str] = frozenset()
     gain: int = 0
+    whole: int = 0
+    fresh: int = 0
 
 
 class Cover:
     """Units to choose from, and what is covered; choosing goes on where it ended.
 
+    `covered` are the atoms, and `stated` the statements, that stay whatever is chosen.
     This is the lazy greedy: a ratio is computed anew only when its unit comes to the top, which is exact since gains
     only fall; what waits for another unit comes up again once that is chosen. Gains are kept up by the atoms: each
     is covered once, and then leaves the gain of every unit that holds it.
     """
 
     def __init__(
-        self, units: Iterable[Unit], worths: Callable[[Collection[str]], Iterable[float]], covered: Collection[str]
+        self,
+        units: Iterable[Unit],
+        worths: Callable[[Collection[str]], Iterable[float]],
+        covered: Collection[str],
+        stated: Collection[str] = (),
     ) -> None:
         self.units = list(units)
         self.waiting: dict[int, list[int]] = {}
@@ -79,6 +93,21 @@ class Cover:
             unit.gain = sum(map(worth, unit.new))
             for atom in unit.new & holders.keys():
                 holders[atom].append(unit)
+        self.speakers = self._speakers(stated)
+
+    def _speakers(self, stated: Collection[str]) -> dict[str, list[Unit]]:
+        """Find how much of each unit nothing else says; return the units by what several of them say."""
+        times: Counter[str] = Counter()
+        for unit in self.units:
+            times.update(unit.statements)
+        speakers: dict[str, list[Unit]] = {statement: [] for statement, number in times.items() if number > 1}
+        for unit in self.units:
+            unit.whole = unit.fresh = sum(map(len, unit.statements))
+            for statement in unit.statements & speakers.keys():
+                speakers[statement].append(unit)
+            unit.fresh -= sum(map(len, unit.statements.intersection(stated)))
+        speakers.update((statement, []) for statement in stated)
+        return speakers
 
     def choose(self, room: float) -> list[Unit]:
         """Return units that fit the room together, in the order of choice, by worth newly covered per token."""
@@ -114,6 +143,11 @@ class Cover:
                 for holder in holders[atom]:
                     holder.gain -= gain
         worth.update(dict.fromkeys(unit.new, 0))
+        speakers = self.speakers
+        for statement in unit.statements & speakers.keys():
+            for speaker in speakers[statement]:
+                speaker.fresh -= len(statement)
+            speakers[statement] = []
         unit.gain = 0
         for number in self.waiting.get(id(unit), ()):
             heappush(heap, (-_ratio(self.units[number]), number))
@@ -130,6 +164,13 @@ def _ratio(unit: Unit) -> float:
     """Return worth by token: of a unit that waits for another, of both together."""
     first = unit.after
     if first is None or first.taken:
-        return unit.gain / GRAIN / unit.cost + unit.extra
-    both = (unit.gain + first.gain) / GRAIN + unit.extra * unit.cost + first.extra * first.cost
-    return both / (unit.cost + first.cost)
+        return (unit.gain / GRAIN + _more(unit)) / unit.cost
+    return ((unit.gain + first.gain) / GRAIN + _more(unit) + _more(first)) / (unit.cost + first.cost)
+
+
+def _more(unit: Unit) -> float:
+    """Return worth beside that of atoms: of what is new the more, the less of a unit is frame around it."""
+    if not unit.whole:
+        return (unit.extra + unit.news) * unit.cost
+    dense = min(unit.whole / CHARS / unit.cost, 1.0)
+    return (unit.extra + unit.news * dense**2 * unit.fresh / unit.whole) * unit.cost

@@ -46,7 +46,7 @@ __all__ = [
 ]  # fmt: skip
 
 LONGEST = 240  # characters of lines together, and of a part of a line, but for a single word that is longer
-WHOLE = 600  # characters of a text that is one segment: its parts say little alone, and a marker takes as much
+WHOLE = 1_000  # bytes of a text that is one segment: its parts say little alone, and a marker takes as much
 LONG_LINE = 600  # characters of a line that is cut; a shorter one is read as one: a row of a table, a paragraph
 DEEPEST = 12  # levels of JSON that are cut at their commas
 OPENING = 100  # characters of a line in which JSON begins, behind a label or a time
@@ -82,7 +82,7 @@ def segments(text: str) -> tuple[Segment, ...]:
     """Return a text as adjacent segments in order: lines that follow each other, and parts of long lines."""
     ends: list[int] = []
     start = stop = 0
-    if len(text) <= WHOLE:
+    if len(text) <= WHOLE and (text.isascii() or len(text.encode(errors="replace")) <= WHOLE):
         return (Segment(0, len(text), names_of(text)),)
     for line in text.split("\n"):
         end = stop + len(line) + 1

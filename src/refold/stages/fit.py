@@ -19,7 +19,7 @@ from refold._condense.reduction_order import ReductionLog, shrink
 from refold._condense.refill import refill
 from refold._condense.regions import Regions, regions
 from refold._condense.replaced import mark_replaced
-from refold._condense.selection import select
+from refold._condense.selection import Selection, select
 from refold._condense.speaker_marks import is_speaker_mark, room_for_marks, speaker_marks
 from refold._condense.view_positions import anchor, is_quotation, preserved_request, visible_request
 from refold._salience import features
@@ -162,10 +162,9 @@ class Fit(Struct, frozen=True):
             if draft.total <= goal or size <= reserve:
                 break
             reserve = size
-        enough = selection is not None and selection.enough
-        if selection and draft.total < goal and not enough:
+        if draft.total < goal and not (selection and selection.enough):
+            selection = selection or Selection(draft, areas, log, named)
             selection.fill(goal)
-        if draft.total < goal and not enough:
             refill(draft, areas, log, goal)
         marks = speaker_marks(draft, digest, view.goal_tokens - draft.total)
         return (digest, *marks) if digest else marks

@@ -11,7 +11,7 @@ that only earlier digests stand for, so that a chain of compactions keeps as muc
 2. Identifiers that no line names take what is left. They are the densest record of what left: a few tokens each. More
    are ranked than have room, by how often and how lately they were used (the ledger), then by how likely they are
    needed again (`_salience`).
-3. Sections take more of their lines while room is left.
+3. Sections that tell much take more of their lines while room is left. What is left then is filled with messages.
 
 The tokens of a text are not the sum of those of its lines. So the whole is written, counted, and written again for a
 smaller limit where it is too large (`TRIES`). `previous` reads a digest back where a client sends it again.
@@ -60,6 +60,7 @@ LEAST, MOST = 300, 20_000  # tokens
 EXPLANATIONS = 10  # a digest of fewer times its explanation goes without it
 IDENTIFIERS = "Identifiers, and where they were last seen"
 ATOM = 3  # tokens of an identifier with its comma, at least
+TELLING = 0.04  # share from which a section takes more lines where room is left: others name calls and no more
 AHEAD = 4  # times as many identifiers as have room are ranked by predicted use
 ROUNDS = 6  # of trying how many identifiers fit
 CHARS = 3  # characters of identifiers that a token holds, at first
@@ -168,9 +169,10 @@ def _rendered(
     identifiers, cost = _identifiers_within(counter, unnamed, limit - spent)
     spent += cost
     for lines, section in zip(taken, listed, strict=True):
-        more, cost = _lines_within(counter, section, len(lines), limit - spent)
-        lines += more
-        spent += cost
+        if section.share >= TELLING:
+            more, cost = _lines_within(counter, section, len(lines), limit - spent)
+            lines += more
+            spent += cost
     blocks = [opening]
     for lines, section in zip(taken, listed, strict=True):
         if lines:
