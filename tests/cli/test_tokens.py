@@ -59,6 +59,17 @@ def test_keys_and_tokens_in_force_are_named_and_not_shown(run, tmp_path):
     assert not [secret for secret in ("sk-secret", "sk-other", "hush") if secret in done.output]
 
 
+@pytest.mark.parametrize("way", [["--check"], ["--workers", "2"], ["--port", "0"]])
+@pytest.mark.parametrize("option", ["--tls-certificate", "--tokens"])
+def test_files_that_cannot_be_used_are_told_before_anything_is_served(run, tmp_path, way, option):
+    (tmp_path / "broken").write_text("broken\n")
+    more = ["--tls-key", tmp_path / "broken"] if option == "--tls-certificate" else []
+    done = run("serve", "--store", tmp_path / "g.db", option, tmp_path / "broken", *more, *way)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert str(tmp_path / "broken") in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_a_key_file_without_a_key_is_named(run, tmp_path):
     (tmp_path / "key").write_text("\n")
     done = run("serve", "--check", "--store", "memory", "--openai-key-file", tmp_path / "key")

@@ -214,3 +214,34 @@ def test_claude_code_keeps_its_tool_search_where_upstream_is_anthropics_own(envi
     program = "import json, os; print(json.dumps(os.environ.get('ENABLE_TOOL_SEARCH')))"
     done = run("run", "--store", "memory", "--", sys.executable, "-c", program, **environment)
     assert json.loads(done.stdout) == value
+
+
+CONTROL = """
+import json, os, urllib.error, urllib.request
+place = os.environ["ANTHROPIC_BASE_URL"]
+def status(path, **headers):
+    try:
+        return urllib.request.urlopen(urllib.request.Request(place + path, headers=headers)).status
+    except urllib.error.HTTPError as error:
+        return error.code
+own = {"x-refold-token": os.environ["REFOLD_ADMIN_TOKEN"]}
+print(json.dumps([status(path, **headers) for path in ("/v1/sessions", "/metrics") for headers in ({}, own)]))
+"""
+
+
+@pytest.mark.parametrize("key", ["", "sk-upstream"])
+def test_a_command_has_a_token_for_the_gateways_own_routes(key):
+    done = run("run", "--store", "memory", "--", sys.executable, "-c", CONTROL, REFOLD_OPENAI_KEY=key)
+    assert json.loads(done.stdout) == [200 if key else 401, 200, 403 if key else 401, 200]
+
+
+def test_a_command_needs_no_key_of_the_provider_where_the_gateway_has_it():
+    program = AGENT.replace("(1, 9, 10)", "(1,)").replace("SystemExit(7)", "SystemExit(0)")
+    with ScriptedProvider(["ok"], key="sk-upstream") as provider:
+        done = run(
+            "run", "--store", "memory", "--", sys.executable, "-c", program, REFOLD_OPENAI_KEY="sk-upstream",
+            OPENAI_BASE_URL=provider.openai_url, PYTHONPATH=os.pathsep.join(filter(None, sys.path)) + os.pathsep + os.getcwd(),
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert [each.status for each in provider.received] == [200]
+    assert "sk-upstream" not in done.stdout + done.stderr

@@ -187,7 +187,7 @@ def command(
     """
     settings = gateway_settings(acts, host=host, port=port, tls_certificate=tls_certificate, tls_key=tls_key)
     if check:
-        _check_store(settings)
+        _check_files(settings)
         show.table(("option", "*value", "*from"), in_force(context, settings, every=True))
         return 0
     start_log(log_level, log_format)
@@ -269,20 +269,24 @@ def serving(settings: GatewaySettings) -> Serving:
         from refold._gateway.server.serving import Serving
     except ImportError as error:
         raise _missing(error) from error
-    _check_store(settings)  # before it is said that anything is served
+    _check_files(settings)  # before it is said that anything is served
     return Serving(settings)
 
 
 def _several(settings: GatewaySettings, count: int, log_level: str, log_format: LogFormat) -> Workers:
     from refold._gateway.server.workers import Workers
 
-    _check_store(settings)
+    _check_files(settings)
     return Workers(settings, count, log_level, log_format)
 
 
-def _check_store(settings: GatewaySettings) -> None:
+def _check_files(settings: GatewaySettings) -> None:
+    from refold._gateway.server.serving import check_certificate
+    from refold._gateway.server.tokens import TokenFile
     from refold.sessions import open_store
 
+    check_certificate(settings)
+    TokenFile(Path(settings.tokens)).in_force()
     with _clear_errors():
         open_store(settings.store or "memory").close()
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from refold._gateway.settings import GatewaySettings
 
-__all__ = ["Serving", "address_of", "listening_socket"]
+__all__ = ["Serving", "address_of", "check_certificate", "listening_socket"]
 
 STOP = 5.0  # seconds for requests when a gateway in a thread is stopped
 GC_THRESHOLD = 20_000  # objects between two searches for garbage; Python's 700 cost a tenth of the time of a request
@@ -100,7 +100,7 @@ class Serving:
 
     def __init__(self, settings: GatewaySettings, listener: socket.socket | None = None) -> None:
         self.settings = settings
-        _check_certificate(settings)
+        check_certificate(settings)
         self.gateway = Gateway(settings)
         application = _Application(self.gateway)
         config = uvicorn.Config(
@@ -191,8 +191,12 @@ class Serving:
             self._socket.close()
 
 
-def _check_certificate(settings: GatewaySettings) -> None:
-    """Raise where certificate and key cannot be used, before anything listens."""
+def check_certificate(settings: GatewaySettings) -> None:
+    """See that certificate and key can be used, before anything listens.
+
+    Raises:
+        UsageError: they cannot.
+    """
     if not settings.tls_certificate:
         return
     try:
