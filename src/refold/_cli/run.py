@@ -74,13 +74,25 @@ def _report(metrics: Metrics) -> str:
 
 def _ran(words: list[str], environment: dict[str, str]) -> int:
     """Run a command in the foreground; an interrupt is its own to handle, and what should end us ends it first."""
-    with subprocess.Popen(words, env=environment) as child:  # noqa: S603 # the user's own command
-        handlers = {signal.SIGINT: signal.SIG_IGN}
-        handlers |= {getattr(signal, name): lambda number, _: child.send_signal(number) for name in ENDING}
-        before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-        try:
+    started: list[subprocess.Popen[bytes]] = []
+    early: list[int] = []  # signals that came before there was a command to send them to
+
+    def forward(number: int, _: object) -> None:
+        if started:
+            started[0].send_signal(number)
+        else:
+            early.append(number)
+
+    endings = [getattr(signal, name) for name in ENDING]
+    before = {number: signal.signal(number, forward) for number in endings}
+    try:
+        with subprocess.Popen(words, env=environment) as child:  # noqa: S603 # the user's own command
+            started.append(child)
+            for number in early:
+                child.send_signal(number)
+            before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)  # not sooner: the command inherits it
             code = child.wait()
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
     return 128 - code if code < 0 else code

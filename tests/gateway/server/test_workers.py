@@ -54,8 +54,14 @@ def alive(url):
 
 
 def workers_of(process):
-    children = psutil.Process(process.pid).children()
-    return [child for child in children if any("spawn_main" in word for word in child.cmdline())]
+    return [child for child in psutil.Process(process.pid).children() if works(child)]
+
+
+def works(child):
+    try:
+        return any("spawn_main" in word for word in child.cmdline())
+    except psutil.Error:  # it has ended meanwhile
+        return False
 
 
 def requests_counted(url):
