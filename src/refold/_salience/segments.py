@@ -1,6 +1,6 @@
 """Segments: consecutive parts of a text, short enough to be kept or left as one.
 
-Theory of operation. Segments are adjacent: joined, they are the text. A text up to `WHOLE` characters is one segment.
+Theory of operation. Segments are adjacent: joined, they are the text. A text up to `WHOLE` bytes is one segment.
 Of a longer one lines are put together up to `LONGEST` characters. A line above `LONG_LINE` is cut where it is made of
 parts:
 
