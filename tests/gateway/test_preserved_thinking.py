@@ -211,7 +211,9 @@ def test_a_conversation_that_was_deleted_goes_on_without_the_thinking_of_its_pla
 
 def test_sixty_calls_and_five_compactions_beside_the_traffic_are_accepted(stand):
     make, provider = stand
-    agent = Agent(make(background=True, recall_tool=True).url, MODELS["preserving"], streaming=True)
+    agent = Agent(
+        make(background=True, recall_tool=True, native_compaction="pass").url, MODELS["preserving"], streaming=True
+    )
     agent.headers = {"anthropic-beta": "claude-code-20250219,interleaved-thinking-2025-05-14"}
     agent.more = {"context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]}}
     agent.work(60)
