@@ -47,6 +47,7 @@ print(gateway.url, flush=True)
 gateway.run()
 """
 RECALLED = 1 / 3  # of the answers to requests that offer the tool begin with a call of it
+LOOKED_UP = 2  # the turn whose words are asked for, from the next one on
 BESIDE = 1 / 2  # of these calls stand beside one of the client's own tool
 WORDS = "I look it up."  # before every second call
 LOOK: dict[str, Any] = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
@@ -128,16 +129,16 @@ class Upstream:
             case "stall":
                 await asyncio.sleep(STALL)
         streaming = b'"stream": true' in body
-        if self._asks(body, mark):
+        if self._asks(body, mark, turn):
             asked = _calls(mark, turn, self.dice)
             return await _said(writer, asked, streaming, fault == "cut")
         self.seen.turns.setdefault(int(mark), set()).add(turn)
         return await _said(writer, [{"content": words[at : at + 6].decode()} for at in range(0, len(words), 6)],
                            streaming, fault == "cut")  # fmt: skip
 
-    def _asks(self, body: bytes, mark: bytes) -> bool:
+    def _asks(self, body: bytes, mark: bytes, turn: int) -> bool:
         """Tell whether the model calls the recall tool; where it has, look at what came back."""
-        if b'"name":"recall"' not in body:
+        if b'"name":"recall"' not in body or turn <= LOOKED_UP:
             return False
         before, last = json.loads(body)["messages"][-2:]
         if last["role"] == "tool":
@@ -152,7 +153,7 @@ class Upstream:
 
 def _calls(mark: bytes, turn: int, dice: random.Random) -> list[dict[str, Any]]:
     """Return the deltas of an answer that calls the recall tool, in half of the cases beside the client's own."""
-    query = json.dumps({"query": f"mark-{mark.decode()}-turn-2-"})
+    query = json.dumps({"query": f"mark-{mark.decode()}-turn-{LOOKED_UP}-"})
     asked = [("recall", query)]
     if dice.random() < BESIDE:
         asked.insert(dice.randrange(2), ("look", "{}"))

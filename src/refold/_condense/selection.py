@@ -68,7 +68,7 @@ ANSWER = 0.05  # of the room: what such an answer has whole or not at all; longe
 POINTED = 0.02  # worth by token of the line that stands for a notification, which is hidden where room is short
 # Worth by token of lines that say what is to be done, by rank, and the share of the goal for such lines of a text.
 REQUEST, REQUEST_ROOM = (0.03, 0.015, 0.006, 0.004), 0.12  # of the first request and the newest
-ONLY_ROOM = 0.2  # of a request that is the first and the newest
+ONLY_ROOM = 0.35  # of a request that is the first and the newest
 RECAP_ROOM = 0.06  # of the newest summary of an earlier context
 RULES, RULES_ROOM = (0.03, 0.012), 0.05  # of instructions, where they are given last
 NEW, NEWER = 3e-6, 2e-5  # worth by token of text that nothing says yet, and of the newest above the oldest: it

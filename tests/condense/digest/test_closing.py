@@ -26,8 +26,13 @@ def test_where_the_request_is_seen_at_once_only_the_mark_says_so():
 
 def test_a_first_request_that_stands_above_is_restated_where_the_whole_has_room():
     assert '(user turn 1; it stands above)\n- "start"' in end("u: start", *WORK)
+
+
+def test_a_long_first_request_begins_far_above_and_is_restated_in_part():
     long = end("u: " + "start now " * 2_000, *WORK, limit=8_000)
-    assert long == "[End of the digest. The current request is user turn 1: it stands above.]"
+    assert long.startswith('## Current request of the user (user turn 1; it stands above)\n- "start now start now')
+    assert long.endswith("(in part)\n\n[End of the digest. The work on it follows, in full or shortened.]")
+    assert len(long) < 2_500
 
 
 def test_a_long_request_far_below_is_restated_in_part():

@@ -86,6 +86,12 @@ def brought(received):
     return [part for message in ending for part in message.results if part.call_id in ids]
 
 
+def tells(received, secret):
+    """Whether a request tells what was asked for: it came back, unless it stands in the conversation still."""
+    key = next(key for key in ("messages", "input", "contents") if key in received.body)
+    return bool(brought(received)) and secret in json.dumps(received.body[key])
+
+
 class Beside:
     """Reads a file a turn, talks in every fifth; once the tool is offered it asks before that, beside other calls."""
 

@@ -63,7 +63,9 @@ def closing(view: View, staying: Sequence[Message], before: MessageId | None, li
         "The work on it follows" if above else "Messages from before it, the request itself and the work on it follow"
     )
     room = min(int(limit * (ABOVE_SHARE if above else REQUEST_SHARE)), MOST)
-    restated = _restated(view, own_text(request).strip(), f"## {CURRENT} ({named}; {where})", room, whole=above)
+    text = own_text(request).strip()
+    seen = above and view.counter.text(text) <= MOST  # a longer one, with what was pasted into it, begins far above
+    restated = _restated(view, text, f"## {CURRENT} ({named}; {where})", room, whole=seen)
     if not restated:
         return f"{END}. The current request is {named}: {where}.]"
     return "\n".join((*restated, *continued, "", f"{END}. {follows}, in full or shortened.]"))
