@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 __all__ = ["Exchanges"]
 
 WHOLE = Share(1.0, inclusive=True)  # a trigger: nothing is compacted before the input budget is used up
-LARGE = 4 * 1024 * 1024  # bytes of a body, from which on only one is worked on at a time
+LARGE = 4 * 1024 * 1024  # bytes of a body, from which on only one is opened or read at a time
 
 
 class Exchanges:
@@ -83,7 +83,8 @@ class Exchanges:
         self._native = native
         self._deferred = deferred
         self._metrics = metrics
-        self._large_bodies = asyncio.Semaphore(1)
+        self._unpacking = asyncio.Semaphore(1)
+        self._large_bodies = asyncio.Semaphore(1)  # held for work of this process alone, never for what may take long
 
     async def decompressed(self, raw: bytes, encoding: bytes, limit: int) -> bytes | None:
         """Return a body without its compression, unpacked beside the event loop: one at a time, since each may grow.
@@ -91,7 +92,7 @@ class Exchanges:
         Raises:
             GatewayError: it becomes larger than the limit (413).
         """
-        async with self._large_bodies:
+        async with self._unpacking:
             return await asyncio.to_thread(decompressed, raw, encoding, limit)
 
     def run(self, exchange: Exchange, send: Send, begun: float) -> Awaitable[None]:
@@ -140,17 +141,9 @@ class Exchanges:
     async def ready(self, exchange: Exchange) -> Ready:
         """Make a request ready: as it came, or with its messages under the plans in force.
 
-        Large ones are made ready one at a time: each look at such a body takes a part of the time that others may wait.
-
         Raises:
             GatewayError: a compaction failed and the gateway is strict (503).
         """
-        if exchange.plain is None or len(exchange.plain) < LARGE:
-            return await self._ready(exchange)
-        async with self._large_bodies:
-            return await self._ready(exchange)
-
-    async def _ready(self, exchange: Exchange) -> Ready:
         untouched = Ready(exchange.raw, plain=False)
         if exchange.options.bypass or exchange.plain is None:
             untouched.done = "bypassed" if exchange.options.bypass else "forwarded"
@@ -180,7 +173,8 @@ class Exchanges:
         shape = formats.find(dialect.format)
         opened = None
         if len(plain) >= LARGE and not self._tracks.continues(shape, options.session, plain, options.owner):
-            opened = await asyncio.to_thread(open_body, dialect, shape, plain)
+            async with self._large_bodies:
+                opened = await asyncio.to_thread(open_body, dialect, shape, plain)
         while True:
             try:
                 conversation = self._tracks.find(dialect, shape, options.session, plain, options.owner, opened)
@@ -222,6 +216,9 @@ class Exchanges:
                 or conversation.window_was_full
                 or (chat and conversation.has_large_message(target.bound.wakes))
             ):
+                if len(conversation.body.body) >= LARGE:
+                    async with self._large_bodies:
+                        await self._planner.read(target)
                 try:
                     ready.reason = await self._compacted(exchange, target) or ready.reason
                 except (CompactionAborted, StoreError) as failed:

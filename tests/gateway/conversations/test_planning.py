@@ -1,5 +1,8 @@
 import gzip
 import json
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -62,3 +65,22 @@ def test_a_large_conversation_that_goes_on_is_the_same_conversation(gateway, all
     packed = gzip.compress(json.dumps(longer).encode())
     headers = {"content-encoding": "gzip", "content-type": "application/json"}
     assert call(serving.url, body=packed, headers=headers)[1]["x-refold-conversation"] == first
+
+
+def test_compactions_that_take_long_hold_up_no_other_request(gateway, controlled, monkeypatch):
+    monkeypatch.setattr(proxy, "LARGE", 0)
+    many = min(32, (os.cpu_count() or 1) + 4)  # threads that Python's event loop has
+    begun, go_on = threading.Semaphore(0), threading.Event()
+    controlled.actions.append(lambda: (begun.release(), go_on.wait(30)))
+    serving, _ = gateway(window=8_000, background=False, policy=controlled.path)
+    packed, headers = gzip.compress(json.dumps(chat(1)).encode()), {"content-encoding": "gzip"}
+    with ThreadPoolExecutor(many) as clients:
+        own = [{"x-refold-session": f"s{number}"} for number in range(many)]
+        slow = [clients.submit(call, serving.url, body=chat(10), headers=each) for each in own]
+        try:
+            assert all(begun.acquire(timeout=20) for _ in own)
+            quick = ThreadPoolExecutor(1).submit(call, serving.url, body=packed, headers=headers)
+            assert "x-refold-conversation" in quick.result(timeout=10)[1]
+        finally:
+            go_on.set()
+        assert {each.result()[0] for each in slow} == {200}

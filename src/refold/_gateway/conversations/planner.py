@@ -59,7 +59,7 @@ class Planner:
     ) -> None:
         self._settings = settings
         self._handlers = handlers
-        self._planning = Planning()
+        self._planning = Planning(summarizes=handlers.summarize is not None)
         self._keeper = keeper
         self._metrics = metrics
         self._lost = lost

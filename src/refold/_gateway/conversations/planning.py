@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextvars import copy_context
 from pickle import PicklingError
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +26,18 @@ if TYPE_CHECKING:
 __all__ = ["Planning"]
 
 LARGE = 4 * 1024 * 1024  # bytes of a request, from which on a process of its own makes the plan
+SUMMARIES = 32  # plans at a time of a gateway with a summarizer, for which each of them waits
 TASKS = 16  # plans after which that process is replaced, which gives its memory back
 
 
 class Planning:
-    """Makes plans; it has a process of its own from the first large conversation on."""
+    """Makes plans; it has a process of its own from the first large conversation on.
 
-    def __init__(self) -> None:
+    Its threads are its own too: plans that wait for a model keep nobody from the store, or from the name of a host.
+    """
+
+    def __init__(self, *, summarizes: bool) -> None:
+        self._threads = ThreadPoolExecutor(SUMMARIES if summarizes else None, "refold-plan")
         self._pool: ProcessPoolExecutor | None = None
 
     async def made_plan(self, work: PlanningInput, format: str, size: int) -> BestPlan:
@@ -40,26 +46,29 @@ class Planning:
         Raises:
             Exception: what `best_plan` raises.
         """
-        if size >= LARGE and work.handlers.summarize is None:  # that holds connections, which no other process can use
-            try:
-                return await self._in_process(work, format)
-            except (BrokenProcessPool, PicklingError, AttributeError, TypeError):
-                self.close()  # a policy of others that cannot be sent to a process, or a process that was killed
-        return await asyncio.to_thread(best_plan, work)
-
-    async def _in_process(self, work: PlanningInput, format: str) -> BestPlan:
-        if self._pool is None:
-            context = multiprocessing.get_context("spawn")  # a fork would copy the locks of other threads
-            self._pool = ProcessPoolExecutor(1, context, max_tasks_per_child=TASKS)
-        natives = [message.native for message in work.messages]
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, _best_plan, replace(work, messages=()), natives, format)
+        if size >= LARGE and work.handlers.summarize is None:  # that holds connections, which no other process can use
+            pool = self._pool = self._pool or self._new_pool()
+            natives = [message.native for message in work.messages]
+            try:
+                return await loop.run_in_executor(pool, _best_plan, replace(work, messages=()), natives, format)
+            except BrokenProcessPool:  # its process was killed; others may have a new one by now
+                if self._pool is pool:
+                    self._pool = None
+            except (PicklingError, AttributeError, TypeError):
+                pass  # a policy of others that cannot be sent to a process
+        return await loop.run_in_executor(self._threads, copy_context().run, best_plan, work)
 
     def close(self) -> None:
-        """End the process, if there is one."""
+        """End the threads, and the process if there is one."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
             self._pool = None
+
+    def _new_pool(self) -> ProcessPoolExecutor:
+        context = multiprocessing.get_context("spawn")  # a fork would copy the locks of other threads
+        return ProcessPoolExecutor(1, context, max_tasks_per_child=TASKS)
 
 
 def _best_plan(work: PlanningInput, natives: list[Any], format: str) -> BestPlan:
