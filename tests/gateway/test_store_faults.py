@@ -113,6 +113,15 @@ def test_a_store_that_cannot_be_written_does_not_stop_compaction_and_gets_everyt
     assert "word9x1" not in caplog.text
 
 
+def test_an_item_of_a_provider_passes_while_the_store_fails(tmp_path):
+    place = tmp_path / "gateway.db"
+    item = {"type": "compaction", "id": "cmp_1", "encrypted_content": "only the provider can read this"}
+    body = {"model": "gpt-5", "input": [item, {"role": "user", "content": "Go on."}]}
+    with ScriptedProvider(["ok"]) as provider, standing(provider, store=str(place)) as one, read_only(one, place):
+        assert call(one.url, "GET", "/readyz")[0] == 503
+        assert call(one.url, path="/v1/responses", body=body, headers={"x-refold-session": "s"})[0] == 200
+
+
 def test_what_waits_for_the_store_when_a_gateway_ends_is_written_then(tmp_path):
     place = tmp_path / "gateway.db"
     with ScriptedProvider(["ok"]) as provider, standing(provider, store=str(place), **SETTINGS) as one:

@@ -5,8 +5,10 @@ import json
 import anthropic
 import pytest
 
+from refold._gateway.server.serving import Serving
+from refold._gateway.settings import GatewaySettings
 from tests.gateway.native.upstream import anthropic_turns, ignorant
-from tests.gateway.scripted_upstream import call
+from tests.gateway.scripted_upstream import call, upstream, whole
 from tests.gateway.talking import opened
 
 TOOLS = [{"name": "read", "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}}}]
@@ -170,3 +172,25 @@ def test_marks_for_the_cache_in_the_originals_do_not_add_up(ask):
     last = {"role": "user", "content": [{"type": "text", "text": "On.", "cache_control": {"type": "ephemeral"}}]}
     ask([echoed(message), last], COMPACT)
     assert sent(ask).count("cache_control") == 1
+
+
+DEEP = "[" * 5_000 + "]" * 5_000
+
+
+@pytest.mark.parametrize(
+    ("edits", "content"),
+    [
+        ([{**CLEAR, "exclude_tools": 5, "clear_tool_inputs": 7}], '"Go."'),
+        ([CLEAR], '[{"type": ["compaction"], "text": "Go."}]'),
+        ([CLEAR], f'[{{"type": "compaction", "content": {DEEP}}}]'),
+    ],
+    ids=["no-lists", "no-kind", "deep"],
+)
+def test_what_cannot_be_read_of_a_request_is_the_providers_business(edits, content):
+    with upstream(lambda head, body: whole(b"{}")) as (url, _):
+        serving = Serving(GatewaySettings(upstreams={"anthropic": url}, port=0))
+        managed = json.dumps({"edits": edits})
+        messages = f'[{{"role": "user", "content": {content}}}]'
+        body = f'{{"model": "m", "messages": {messages}, "context_management": {managed}}}'
+        with serving:
+            assert call(serving.url, path="/v1/messages", body=body.encode())[0] == 200

@@ -144,17 +144,17 @@ class NativeCompaction:
             return None
         try:
             body = _opened(plain, route)
-        except ValueError:
+            if body is None:
+                return None
+            model = route.model or string_of(body.get("model"))
+            mode = self.mode(route, model)
+            wish = Wish(now=True) if route.kind == "compact" else wish_of(body, format)
+            expanded = await self.expansion.expand(
+                body.raws, format, exchange.options.owner, upstream=str(exchange.url.origin()),
+                foreign=mode == "emulate",
+            )  # fmt: skip
+        except (ValueError, RecursionError):  # the provider says its own error
             return None
-        if body is None:
-            return None
-        model = route.model or string_of(body.get("model"))
-        mode = self.mode(route, model)
-        wish = Wish(now=True) if route.kind == "compact" else wish_of(body, format)
-        upstream = str(exchange.url.origin())
-        expanded = await self.expansion.expand(
-            body.raws, format, exchange.options.owner, upstream=upstream, foreign=mode == "emulate"
-        )
         changed = expanded.raws is not body.raws
         if mode != "emulate":
             records = mode == "shadow" and not wish.nothing

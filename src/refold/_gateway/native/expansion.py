@@ -15,7 +15,7 @@ from refold._gateway.native.wishes import ITEMS
 from refold._gateway.server.asgi import GatewayError
 from refold._gateway.wire.body import native
 from refold.core._json import Json, listing, mapping, objects, string
-from refold.errors import RefoldError
+from refold.errors import RefoldError, StoreError
 
 if TYPE_CHECKING:
     from refold._gateway.conversations.plan_store import PlanStore
@@ -66,7 +66,7 @@ class Expansion:
                 continue
             message = native(raws[place])
             items = [message] if format == "openai-responses" else objects(mapping(message).get("content"))
-            item = next((each for each in reversed(items) if mapping(each).get("type") in ITEMS), None)
+            item = next((each for each in reversed(items) if string(mapping(each), "type") in ITEMS), None)
             if item is None or not digest_of(item):
                 continue
             reference = await self._reference(item, format, owner, upstream)
@@ -106,7 +106,11 @@ class Expansion:
     async def _recorded(self, digest: str, owner: str) -> RecordedItem | None:
         key = owner, digest
         if key not in self._items:
-            self._remember(key, await self._keeper.recorded_item(digest, owner))
+            try:
+                item = await self._keeper.recorded_item(digest, owner)
+            except StoreError:  # counted and logged where it was raised; the next request asks again
+                return None
+            self._remember(key, item)
         return self._items[key]
 
     async def _history(self, reference: Reference, format: str) -> list[Bytes] | None:

@@ -92,7 +92,7 @@ def compaction_block(sealed: str, words: str) -> Json:
 
 def digest_of(item: Json) -> str:
     """Return by what an item or block is known again; nothing where it is none, or holds nothing."""
-    if item.get("type") not in ITEMS:
+    if string(item, "type") not in ITEMS:
         return ""
     values = (string(item, key) for key in ("signature", "encrypted_content", "content"))
     return next((_digest(value) for value in values if value), "")

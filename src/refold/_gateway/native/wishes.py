@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from refold.core._json import Json, is_whole, mapping, objects, string, string_of
+from refold.core._json import Json, is_whole, listing, mapping, objects, string, string_of
 
 if TYPE_CHECKING:
     from refold._gateway.wire.body import ParsedBody
@@ -128,8 +128,8 @@ def _tool_uses(edit: Json) -> ClearToolUses:
         value or 0 if by_uses else 0,
         KEPT_TOOL_USES if kept is None else kept,
         _whole(mapping(edit.get("clear_at_least")).get("value")) or 0,
-        frozenset(name for name in edit.get("exclude_tools") or () if isinstance(name, str)),
-        None if inputs is True else frozenset(name for name in inputs or () if isinstance(name, str)),
+        frozenset(name for name in listing(edit.get("exclude_tools")) if isinstance(name, str)),
+        None if inputs is True else frozenset(name for name in listing(inputs) if isinstance(name, str)),
     )
 
 
