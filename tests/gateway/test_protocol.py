@@ -89,6 +89,18 @@ def test_a_websocket_to_a_provider_that_is_not_there_is_refused(plain):
     assert said.startswith(b"HTTP/1.1 502 ")
 
 
+def test_a_websocket_goes_with_the_name_and_password_of_the_address_and_not_with_the_clients_key():
+    with upstream(lambda head, body: whole(b"{}", b"403 Forbidden")) as (url, seen):
+        place = url.replace("http://", "http://me:hush@")
+        with Serving(GatewaySettings(upstreams={"openai": place}, port=0)) as serving:
+            asked = b"connection: Upgrade\r\nupgrade: websocket\r\nauthorization: Bearer k\r\n"
+            raw(serving.url, request(b"/v1/realtime", asked, body=b"", method=b"GET"), wait=1)
+    head = seen[0][0].lower()
+    assert head.count(b"authorization:") == 1
+    assert b"basic bwu6ahvzaa==" in head
+    assert f"host: {url.partition('//')[2]}\r\n".encode() in head
+
+
 def test_a_tunnel_is_refused(plain):
     serving, seen = plain
     assert raw(

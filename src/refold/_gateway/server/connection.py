@@ -220,14 +220,14 @@ class _Tunnel(asyncio.Protocol):
         self._writer.close()
 
     async def _drain(self) -> None:
-        with suppress(ConnectionError):
+        with suppress(OSError):
             await self._writer.drain()
         self._draining = None
         self._client.resume_reading()
 
     async def carry(self, reader: asyncio.StreamReader) -> None:
         """Carry what a reader has to the client until it ends."""
-        with suppress(ConnectionError):
+        with suppress(OSError):  # either side broke off, or was silent for too long for the system
             while data := await reader.read(MAX_WAITING):
                 await self._writable.wait()
                 self._client.write(data)
