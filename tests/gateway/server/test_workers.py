@@ -12,6 +12,8 @@ import psutil
 import pytest
 
 from refold._gateway.observability.shared_figures import SharedFigures, retire
+from refold._gateway.server.workers import share
+from refold._gateway.settings import GatewaySettings
 from refold.testing.provider import ScriptedProvider
 from tests.gateway.scripted_upstream import ADMIN, call, chat
 
@@ -132,3 +134,38 @@ def test_pages_are_added_up_and_a_worker_that_ended_leaves_its_counters(tmp_path
     assert 'refold_requests_total{done="forwarded"} 7.0' in page
     assert "refold_conversations 2.0" in page
     assert "refold_store_up 1.0" in page
+
+
+def test_a_worker_that_cannot_be_replaced_while_the_store_is_away_ends_no_other(tmp_path):
+    store, away = tmp_path / "g.db", tmp_path / "away.db"
+    with ScriptedProvider(["fine"] * 99) as provider, served(provider, store) as (process, url):
+        time.sleep(3)
+        store.rename(away)
+        store.mkdir()  # nothing that a store could be opened in
+        first, other = workers_of(process)
+        first.kill()
+        time.sleep(4)
+        assert process.poll() is None
+        assert other.is_running()
+        store.rmdir()
+        away.rename(store)
+        assert until(lambda: len(workers_of(process)) == 2)
+        assert call(url, body=chat(1))[0] == 200
+
+
+def test_a_signal_while_the_workers_are_started_ends_them_all(tmp_path):
+    words = [sys.executable, "-m", "refold", "serve", "--workers", "12", "--port", "0"]
+    words += ["--store", str(tmp_path / "g.db")]
+    with subprocess.Popen(words, stderr=subprocess.DEVNULL) as process:
+        started = until(lambda: workers_of(process))
+        process.send_signal(signal.SIGTERM)
+        try:
+            assert process.wait(timeout=20) is not None
+        finally:
+            process.kill()
+    assert started
+
+
+@pytest.mark.parametrize(("connections", "each"), [(0, 0), (2, 1), (9, 2)])
+def test_a_limit_for_connections_is_none_for_no_worker(connections, each):
+    assert share(GatewaySettings(connections=connections), 4).connections == each

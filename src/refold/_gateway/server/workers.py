@@ -17,7 +17,7 @@ import threading
 from multiprocessing.connection import wait
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import monotonic
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 
     from refold._gateway.settings import GatewaySettings
 
-__all__ = ["Workers"]
+__all__ = ["Workers", "share"]
 
-STARTED = 3.0  # seconds after which a worker that ends has been at work, and is replaced
+STARTED = 3.0  # seconds after which a worker that ends has been at work
+AGAIN = 1.0  # seconds before another try where a worker that is to replace one could not start
 LOOK = 0.5  # seconds between two looks at the signals
 
 
@@ -44,13 +45,13 @@ class Workers:
     def __init__(self, settings: GatewaySettings, count: int, log_level: str, log_format: LogFormat) -> None:
         if settings.store in (None, "memory"):
             raise UsageError("workers share conversations through the store: name a file or a database with --store")
-        share = {name: getattr(settings, name) // count for name in ("memory", "connections")}
-        self._settings = replace(settings, **share)
+        self._settings = share(settings, count)
         self._count = count
         self._log = log_level, log_format
         self._socket = listening_socket(settings.host, settings.port)
         self._processes: dict[int, tuple[SpawnProcess, float]] = {}
         self._started = 0
+        self._served = False  # a worker has been at work, so the settings can be used
         self._ending = False
         self.url = address_of(settings, self._socket)
 
@@ -79,6 +80,8 @@ class Workers:
         )
         process.start()
         self._processes[number] = process, monotonic()
+        if self._ending:  # the signal came before this one could be told
+            self._stop()
 
     def _watch(self, folder: Path) -> None:
         while self._processes:
@@ -90,9 +93,13 @@ class Workers:
                 retire(folder, number)
                 if self._ending:
                     continue
-                if monotonic() - begun < STARTED:
+                short = monotonic() - begun < STARTED
+                self._served = self._served or not short
+                if not self._served:
                     raise UsageError(f"a worker ended with {process.exitcode} when it was started: see its message")
                 log_event(logging.ERROR, "worker replaced", worker=number, exit_code=process.exitcode)
+                if short:  # the store may be down; the others have what they need
+                    sleep(AGAIN)
                 self._start(folder)
 
     def _end(self, *_: object) -> None:
@@ -103,6 +110,12 @@ class Workers:
         for process, _ in self._processes.values():
             if process.pid is not None and process.is_alive():
                 os.kill(process.pid, signal.SIGTERM)
+
+
+def share(settings: GatewaySettings, count: int) -> GatewaySettings:
+    """Return the settings of each of so many workers, which together use what one may."""
+    connections = max(settings.connections // count, 1) if settings.connections else 0  # 0 is no limit
+    return replace(settings, memory=settings.memory // count, connections=connections)
 
 
 def _work(
