@@ -1,5 +1,6 @@
 """Anthropic's own compaction, asked for by its SDK and answered by the gateway."""
 
+import gzip
 import json
 
 import anthropic
@@ -194,3 +195,14 @@ def test_what_cannot_be_read_of_a_request_is_the_providers_business(edits, conte
         body = f'{{"model": "m", "messages": {messages}, "context_management": {managed}}}'
         with serving:
             assert call(serving.url, path="/v1/messages", body=body.encode())[0] == 200
+
+
+def test_an_answer_that_upstream_compresses_unasked_passes_as_it_is():
+    packed = gzip.compress(b'{"type": "message", "content": []}')
+    answer = whole(packed).replace(b"content-type", b"content-encoding: gzip\r\ncontent-type", 1)
+    body = {"model": "m", "messages": [GO], "context_management": {"edits": [CLEAR]}}
+    with upstream(lambda head, body: answer) as (url, _):
+        serving = Serving(GatewaySettings(upstreams={"anthropic": url}, port=0))
+        with serving:
+            _, headers, data = call(serving.url, path="/v1/messages", body=body)
+    assert (headers.get("content-encoding"), data) == ("gzip", packed)

@@ -135,14 +135,15 @@ class ResponseEditor:
 
     async def _begin(self, message: Message) -> None:
         headers = message.get("headers", ())
-        kind = dict(headers).get(b"content-type", b"")
+        named = dict(headers)
+        kind, encoding = named.get(b"content-type", b""), named.get(b"content-encoding", b"identity")
         streaming = b"text/event-stream" in kind
-        if message["status"] == 200 and (streaming or b"json" in kind):
+        if message["status"] == 200 and (streaming or b"json" in kind) and encoding == b"identity":
             self._edits = self._make()
-        if self._edits is None:
+        if self._edits is None:  # some servers compress although they were asked not to
             await self._send(message)
             return
-        kept = [header for header in headers if header[0] not in (b"content-length", b"content-encoding")]
+        kept = [header for header in headers if header[0] != b"content-length"]
         self._start = {**message, "headers": kept}
         if streaming:
             self._decoder = Decoder()
