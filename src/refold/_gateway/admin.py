@@ -24,7 +24,7 @@ from refold._gateway.server.asgi import (
     read_body,
 )
 from refold._gateway.server.auth import check_same_origin
-from refold._gateway.server.request_headers import decompressed, request_options
+from refold._gateway.server.request_headers import request_options
 from refold._gateway.wire.body import native, spliced, without_key
 from refold._gateway.wire.routes import DIALECTS
 from refold._gateway.wire.routes import Route as ProviderRoute
@@ -159,8 +159,9 @@ class Admin:
         """Return the decompressed body of a request."""
         headers, settings = dict(request.scope["headers"]), self._settings
         most = min(request.state.caller.max_body or settings.max_body, settings.max_body)
-        body = await read_body(request.receive, headers, most, settings.body_timeout)
-        plain = decompressed(body, headers.get(b"content-encoding", b""), most)
+        body = await read_body(request.receive, headers, most, settings.body_timeout, settings.upload_timeout)
+        encoding = headers.get(b"content-encoding", b"")
+        plain = await self._exchanges.decompressed(body, encoding, most) if encoding else body
         if plain is None:
             raise GatewayError(415, "this body cannot be decompressed: send it plain, or with gzip", "bad_encoding")
         return plain

@@ -109,13 +109,14 @@ def test_a_slow_body_on_its_way_to_another_path_is_ended_too(plain):
     assert b"still open" not in found
 
 
-def test_a_body_that_drips_in_is_ended_although_no_part_of_it_is_late():
+@pytest.mark.parametrize("path", [b"/v1/chat/completions", b"/v1/compact"])
+def test_a_body_that_drips_in_is_ended_although_no_part_of_it_is_late(path):
     with upstream(lambda head, body: whole(b"{}")) as (url, seen):
         settings = GatewaySettings(upstreams={"openai": url}, port=0, body_timeout=30, upload_timeout=0.3)
         with Serving(settings) as serving:
             place = urlsplit(serving.url)
             with socket.create_connection((place.hostname, place.port), timeout=10) as sock:
-                sock.sendall(CHAT + b"content-length: 100\r\n\r\n")
+                sock.sendall(CHAT.replace(b"/v1/chat/completions", path) + b"content-length: 100\r\n\r\n")
                 with suppress(OSError):
                     for _ in range(40):
                         sock.sendall(b" ")
