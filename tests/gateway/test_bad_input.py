@@ -94,6 +94,13 @@ def test_a_wrong_content_type_and_an_unknown_model_are_the_providers_business(ga
     assert provider.received[1].model == "nobody/knows-it"
 
 
+def test_nothing_is_remembered_of_a_model_whose_name_is_none(gateway):
+    serving, provider = gateway()
+    body = chat(1, model="m" * 100_000)
+    assert "x-refold-conversation" not in call(serving.url, body=body)[1]
+    assert provider.received[0].body == body
+
+
 PATHS = {
     "openai": ("/v1/chat/completions", lambda body: body["error"]["message"]),
     "anthropic": ("/v1/messages", lambda body: body["error"]["message"]),

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 __all__ = ["Exchanges"]
 
 WHOLE = Share(1.0, inclusive=True)  # a trigger: nothing is compacted before the input budget is used up
+LONGEST_NAME = 256  # characters of a model's name: what is known of each name is remembered by it
 LARGE = 4 * 1024 * 1024  # bytes of a body, from which on only one is opened or read at a time
 
 
@@ -188,7 +189,7 @@ class Exchanges:
         """Return a conversation with what bounds its newest request; None where its history or model is not known."""
         dialect, wants = route.dialect, conversation.wants(route.dialect)
         model = route.model or wants.model
-        if wants.elsewhere or not model:
+        if wants.elsewhere or not 0 < len(model) <= LONGEST_NAME:
             return None
         bound = self._budgets.bound(
             model, wants.output, options.policy, dialect.format, options.trigger, long=options.long
