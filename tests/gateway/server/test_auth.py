@@ -71,6 +71,19 @@ def test_a_token_that_is_made_or_revoked_counts_while_the_gateway_runs(stand, fi
     assert call(serving.url, body=chat(1))[0] == 200
 
 
+@pytest.mark.parametrize("end", ["revoked", "removed"])
+def test_one_token_for_all_is_no_administrators_again_when_the_last_other_one_ends(stand, file, end):
+    token, _ = file.create("team:red")
+    serving, _ = stand(token="shared")
+    shared = {"x-refold-token": "shared"}
+    assert call(serving.url, "GET", "/metrics", headers=shared)[0] == 403
+    if end == "revoked":
+        file.revoke(token.id)
+    else:
+        file._path.unlink()
+    assert call(serving.url, "GET", "/metrics", headers=shared)[0] == 403
+
+
 def test_one_token_for_all_is_an_administrators_only_while_there_is_no_other(stand, file):
     shared = {"x-refold-token": "shared"}
     serving, _ = stand(token="shared")

@@ -49,7 +49,7 @@ def test_a_revoked_token_is_not_found_from_then_on_and_others_are(file):
     with pytest.raises(UsageError, match="no token"):
         file.revoke(token.id)
     file.revoke(other.id)
-    assert not file
+    assert not file.in_force()
 
 
 def test_only_the_owner_of_the_file_reads_it(file):
@@ -77,6 +77,14 @@ def test_a_damaged_file_is_named_with_its_line_and_left_and_what_was_read_stays_
             act()
     assert written(file) == before
     assert file.find(text)
+
+
+def test_a_line_without_an_end_takes_no_token_into_it(file):
+    _, first = file.create("team:red")
+    file._path.write_bytes(file._path.read_bytes().rstrip())
+    _, second = file.create("team:blue")
+    assert file.find(first)
+    assert file.find(second)
 
 
 def test_a_file_that_is_removed_holds_no_token(file):

@@ -115,8 +115,8 @@ class Auth:
         if self._admin_token and hmac.compare_digest(text, self._admin_token):
             return Caller(admin=True, token="admin")  # noqa: S106 - the id of a token
         if self._token and hmac.compare_digest(text, self._token):
-            alone = not self._admin_token and not self._tokens  # the one token there is
-            return Caller(admin=alone, token="gateway")  # noqa: S106
+            others = self._admin_token or (self._tokens is not None and self._tokens.is_used)
+            return Caller(admin=not others, token="gateway")  # noqa: S106
         if self._tokens is None or not text.startswith(PREFIX):
             return None
         token = self._tokens.find(text.decode("latin-1"))

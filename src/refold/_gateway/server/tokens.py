@@ -57,6 +57,7 @@ class TokenFile:
         self._tokens: dict[str, Token] = {}
         self._version: tuple[int, ...] = ()
         self._looked = float("-inf")
+        self._was_used = False
 
     def create(self, owner: str, *, admin: bool = False, rate: int = 0, max_body: int = 0) -> tuple[Token, str]:
         """Add a token and return it with its text, which nothing can show again.
@@ -105,8 +106,10 @@ class TokenFile:
         same = hmac.compare_digest(sha256(secret.encode()).hexdigest(), token.hash if token is not None else NO_HASH)
         return token if token is not None and same and not token.revoked else None
 
-    def __bool__(self) -> bool:
-        return any(not token.revoked for token in self._current().values())
+    @property
+    def is_used(self) -> bool:
+        """Whether it holds a token, be it revoked, or held one before: that the last one went promotes nobody."""
+        return bool(self._current()) or self._was_used
 
     def _current(self) -> dict[str, Token]:
         now = time.monotonic()
@@ -116,6 +119,7 @@ class TokenFile:
                 version = self._stated()
                 if version != self._version:
                     self._tokens, self._version = self._read(), version
+                    self._was_used = self._was_used or bool(self._tokens)
             except (UsageError, OSError):
                 pass
         return self._tokens
@@ -152,7 +156,10 @@ class TokenFile:
             number = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
             try:
                 os.fchmod(number, 0o600)
-                os.write(number, msgspec.json.encode(token) + b"\n")  # one write, which no other comes between
+                size = os.fstat(number).st_size
+                ended = not size or os.pread(number, 1, size - 1) == b"\n"  # an editor may have left a line open
+                line = (b"" if ended else b"\n") + msgspec.json.encode(token) + b"\n"
+                os.write(number, line)  # one write, which no other comes between
                 os.fsync(number)
             finally:
                 os.close(number)
