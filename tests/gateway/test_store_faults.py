@@ -23,7 +23,7 @@ SETTINGS = {"window": 16_000, "background": False}
 
 def metrics(url):
     lines = call(url, "GET", "/metrics")[2].decode().splitlines()
-    return {line.split()[0]: float(line.split()[1]) for line in lines if line.startswith("refold_")}
+    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line.startswith("refold_"))}
 
 
 def until(true, seconds=15):
@@ -111,6 +111,25 @@ def test_a_store_that_cannot_be_written_does_not_stop_compaction_and_gets_everyt
     of_the_store = [each for each in said if each[1].startswith("store")]
     assert of_the_store == [(logging.ERROR, "store fails"), (logging.WARNING, "store works again")]
     assert "word9x1" not in caplog.text
+
+
+def test_what_is_damaged_of_one_conversation_keeps_no_other_from_the_store(tmp_path):
+    place = tmp_path / "gateway.db"
+    with (
+        ScriptedProvider(["ok"]) as provider,
+        standing(provider, store=str(place), **SETTINGS) as one,
+        standing(provider, store=str(place), **SETTINGS) as two,
+    ):
+        damaged = call(one.url, body=chat(9))[1]["x-refold-conversation"]
+        with contextlib.closing(sqlite3.connect(place)) as database, database:
+            database.execute("UPDATE entries SET body = '{' WHERE session = ? AND kind = 'planned'", (damaged,))
+        assert call(two.url, body=chat(9))[0] == 200
+        found = metrics(two.url)
+        assert found["refold_store_failures_total"] > 0
+        assert found["refold_store_up"] == 1
+        headers = call(two.url, body=chat(9), headers={"x-refold-session": "other"})[1]
+        assert "x-refold-unsaved" not in headers
+        assert stored_plans(place, headers["x-refold-conversation"]) == [headers["x-refold-plan"]]
 
 
 def test_an_item_of_a_provider_passes_while_the_store_fails(tmp_path):

@@ -12,6 +12,7 @@ from refold._gateway.conversations.tracker import ConversationTracker
 from refold._gateway.observability.metrics import Metrics
 from refold._gateway.wire.body import opened
 from refold.errors import WriteConflict
+from refold.sessions import MemoryStore
 
 BODY = b'{"model":"m","messages":[{"role":"user","content":"a"}]}'
 
@@ -115,3 +116,15 @@ def test_work_in_a_thread_is_waited_for_by_who_is_cancelled():
         assert said == ["done"]
 
     asyncio.run(leave())
+
+
+def test_a_conversation_that_another_session_continues_keeps_no_other_from_its_end():
+    now = [0.0]
+    with MemoryStore(lambda: now[0]) as store:
+        keeper = PlanStore(store, Metrics(ConversationTracker(1_000)))
+        for id in ("conv_a", "conv_b", "conv_c"):
+            store.create(id, "openai-chat")
+        store.write("conv_b", (), renew="mine")
+        now[0] = 100.0
+        assert asyncio.run(keeper.expired(50.0, 10.0, [])) == {"conv_a", "conv_c"}
+        assert {head.id for head in store.sessions()} == {"conv_b", "mine"}

@@ -256,8 +256,11 @@ class PlanStore:
 
         Of those that were `used` here since anything was written of them, others are told in time by a report.
         """
-        unused = await self._run(lambda: self._unused(before, retention / 2, used))
-        return frozenset([id for id in unused if await self.delete(id)])
+        removed: set[str] = set()
+        for id in await self._run(lambda: self._unused(before, retention / 2, used)):
+            with suppress(WriteConflict):  # another session continues it, which a program has begun
+                removed |= {id} if await self.delete(id) else set()
+        return frozenset(removed)
 
     async def close(self) -> None:
         """Write what is held, as far as the store works, and give connections back."""
@@ -280,7 +283,8 @@ class PlanStore:
                     try:
                         await self._save(conversation)
                     except StoreError:
-                        return False
+                        if self._access.down:
+                            return False  # and else it fails for this conversation alone
         return not self._unsaved
 
     async def _save(self, conversation: Conversation) -> None:

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
 from refold._gateway.observability.logs import log_event
-from refold.errors import SessionNotFound, StoreError, WriteConflict
+from refold.errors import SessionNotFound, StoreCorrupt, StoreError, WriteConflict
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -54,6 +54,9 @@ class StoreAccess:
         try:
             return await finished(asyncio.to_thread(work))
         except (SessionNotFound, WriteConflict):
+            raise
+        except StoreCorrupt:  # of one conversation; where it is the whole store, no write succeeds either
+            self._metrics.store_failed()
             raise
         except StoreError as error:
             self._failed(error)
