@@ -142,6 +142,15 @@ def test_compose_mounts_files_that_are_there_and_gives_the_gateway_its_secrets()
         assert "REFOLD_GATEWAY_TOKEN" in compose["services"][name]["environment"]
 
 
+def test_the_password_of_the_database_is_in_the_environment_and_in_no_argument():
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]["gateway-1"]
+    (container,) = manifests()["Deployment", "refold"]["spec"]["template"]["spec"]["containers"]
+    assert "PASSWORD" not in str(compose["command"])
+    assert "PGPASSWORD" in compose["environment"]
+    assert "PGPASSWORD" in {each["name"] for each in container["env"]}
+    assert "postgresql://refold@" in (DEPLOY / "kubernetes/refold.yaml").read_text()
+
+
 def test_the_unit_runs_commands_that_the_package_has():
     text = (DEPLOY / "systemd/refold.service").read_text()
     for line in re.findall(r"^ExecStart(?:Pre)?=(.*)$", text, re.M):
