@@ -1,9 +1,11 @@
 """The files in deploy/ are valid, and name only options, routes and metrics that there are."""
 
+import contextlib
 import json
 import re
 import shlex
 import shutil
+import sqlite3
 import subprocess
 from pathlib import Path
 
@@ -119,6 +121,19 @@ def test_probes_and_scrapes_ask_for_routes_that_answer():
     with ScriptedProvider() as provider, standing(provider) as serving:
         for path in (*paths, scrape["metrics_path"]):
             assert call(serving.url, "GET", path)[0] == 200
+
+
+def test_a_replica_stays_in_the_service_while_its_database_is_away(tmp_path):
+    (container,) = manifests()["Deployment", "refold"]["spec"]["template"]["spec"]["containers"]
+    place = tmp_path / "gateway.db"
+    with (
+        ScriptedProvider() as provider,
+        standing(provider, store=str(place)) as serving,
+        contextlib.closing(sqlite3.connect(place, isolation_level=None)) as other,
+    ):
+        other.execute("BEGIN IMMEDIATE")
+        assert call(serving.url, "GET", "/readyz")[0] == 503
+        assert call(serving.url, "GET", container["readinessProbe"]["httpGet"]["path"])[0] == 200
 
 
 def test_selectors_of_the_manifests_choose_the_pods_of_the_deployment():
