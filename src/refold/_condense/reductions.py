@@ -390,8 +390,8 @@ def _cap(sizes: list[int], need: int) -> int:
 
 
 def original_result(draft: Draft, position: int, result: ToolResult) -> ToolResult:
-    """Return an output as it was said, whatever earlier plans did to it."""
-    message: Message = draft.messages[position]
+    """Return an output as it was said, whatever earlier plans did to it; the same whatever this draft does."""
+    message: Message = draft.base[position]
     original = original_parts(draft.view, message).get(result.at) if message.patches else None
     return original if isinstance(original, ToolResult) else result
 
