@@ -269,3 +269,19 @@ def test_scratch_files_and_lock_files_leave_the_room_to_the_files_in_work():
     assert len(places(found["src/prices.py"])) > 20
     assert "/tmp/probe.py" not in found
     assert "pnpm-lock.yaml" not in found
+
+
+@pytest.mark.parametrize(
+    "command", ["cat ./", "rm -rf ./", "tee ./ < a", "ls > ./", "mv a.py ./", "cat > ./ <<'E'\nx\nE"]
+)
+def test_a_command_that_names_its_own_folder_is_compacted_like_any_other(command):
+    messages = session(
+        ("bash", {"command": f"cd src && {command}"}, "ok"), read(), edit(SOURCE[200], "    total_200 = 0")
+    )
+    assert len(places(blocks(compacted(messages))["src/prices.py"])) > 20
+
+
+def test_a_path_is_the_same_file_however_often_it_begins_with_its_folder():
+    change = "bash", {"command": "cd src && sed -i 's/price_of(order, 1\\([0-9]\\))/0/' .//./prices.py"}, "ok"
+    lines = blocks(compacted(session(read(), edit(SOURCE[200], "    total_200 = 0"), change), 6_000))["src/prices.py"]
+    assert not {*SOURCE[10:20]} & {*lines}

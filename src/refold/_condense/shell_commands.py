@@ -33,6 +33,7 @@ JOINERS = {"|", "||", "&&", ";", "&", "(", ")"}
 
 
 ASSIGNMENT = re.compile(r"\w+=")
+HERE = re.compile(r"^(?:\./+)+")  # the folder that a command runs in, before a path
 DRIVE = re.compile(r"([A-Za-z]):(?=/)|/mnt/([a-z])(?=/)")
 STARTERS = frozenset({"sudo", "time", "env", "then", "do", "else", "if", "!", "{"})
 
@@ -54,7 +55,7 @@ def argv_of(command: object) -> str:
 
 def plain_path(path: str) -> str:
     """Return a path as a shell of Unix writes it, that of a drive of Windows, too: `C:/a`, `/mnt/c/a` are `/c/a`."""
-    plain = path.replace("\\", "/").removeprefix("./")
+    plain = HERE.sub("", path.replace("\\", "/"))
     drive = DRIVE.match(plain)
     return f"/{(drive[1] or drive[2]).lower()}{plain[drive.end() :]}" if drive else plain
 
@@ -212,15 +213,12 @@ def _unquoted(read: re.Match[str]) -> str:
 
 def joined(folder: str, path: str) -> str:
     """Return a path from where a command begins that changes to a folder first."""
-    path = path.removeprefix("./")
-    return f"{folder.rstrip('/')}/{path}" if folder and path[0] != "/" else path
+    path = HERE.sub("", path)
+    return f"{folder.rstrip('/')}/{path}" if folder and not path.startswith("/") else path
 
 
 def is_odd(path: str) -> bool:
-    """Tell whether a word is no path that can be known here: a flag, a variable, a pattern, a device."""
+    """Tell whether a word is no path of a file that can be known: a flag, a variable, a pattern, `./`, a device."""
     return (
-        path in ("", ".", "..")
-        or path[0] in "-&="
-        or any(mark in path for mark in "$*?`\n")
-        or path.startswith("/dev/")
+        not path.strip("./") or path[0] in "-&=" or any(mark in path for mark in "$*?`\n") or path.startswith("/dev/")
     )

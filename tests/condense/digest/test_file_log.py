@@ -58,6 +58,7 @@ def logged(*commands, ends="ok"):
         ("git rm -q a.py", ["a.py (deleted, turn 1)"]),
         ("git checkout -- a.py", ["a.py (turn 1)"]),
         ("git checkout main", []),
+        ("cd src && rm -rf ./; tee ./ < a; ls > ./", []),
         ("git apply <<EOF\n--- a/a.py\n+++ b/a.py\n@@\nEOF", ["a.py (turn 1)"]),
         ("apply_patch <<'P'\n*** Begin Patch\n*** Update File: a.py\n@@\n*** End Patch\nP", ["a.py (turn 1)"]),
         ("sed -n 1,3p a.py > /dev/null; grep -c 'a > b' c.py", []),
