@@ -17,7 +17,7 @@ def read(id, path="a.py", extra=""):
 
 def test_an_older_read_of_the_same_lines_points_to_the_later_one():
     first, second = after("u: go", read("c1"), f"t: c1 = {BODY}", read("c2"), f"t: c2 = {BODY}more")
-    assert first == "[output repeated: the same lines are read again below] read a.py, 41 lines"
+    assert first == "[output repeated: the same lines come again later] read a.py, 41 lines"
     assert second == f"{BODY}more"
 
 
@@ -36,7 +36,7 @@ def test_a_change_in_between_makes_the_older_read_outdated():
         "u: go", read("c1"), f"t: c1 = {BODY}", "a: change | edit(a.py) as e", "t: e = done",
         read("c2"), f"t: c2 = {BODY}changed",
     )  # fmt: skip
-    assert first.startswith("[output outdated: the file was changed after this and is read again below]")
+    assert first.startswith("[output outdated: the file was changed after this and is read again later]")
 
 
 def test_a_change_that_no_read_follows_leaves_the_read_alone():
@@ -54,7 +54,7 @@ def test_a_later_read_that_failed_or_shows_much_less_supersedes_nothing():
 def test_the_same_call_with_the_same_output_is_kept_once_and_prose_about_reading_is_not_a_read():
     run = 'a: run | bash({"command": "make"}) as '
     first, second = after("u: go", f"{run}c1", f"t: c1 = {BODY}", f"{run}c2", f"t: c2 = {BODY}")
-    assert first == "[output repeated: the same call gave the same output again below] bash `make`, 41 lines"
+    assert first == "[output repeated: the same output of the same call comes again later] bash `make`, 41 lines"
     assert second == BODY
     first, second = after(
         "u: go",

@@ -70,14 +70,14 @@ def _why(
     """Return why an output is not needed where it stands, or nothing."""
     text = result.text
     if text and text in seen.get((call.name, call.arguments, len(text)), ()):
-        return "repeated: the same call gave the same output again below"
+        return "repeated: the same output of the same call comes again later"
     ref = reads(call)
     if ref is None or result.is_error or writes(call):
         return ""
     if any(newer.covers(ref) and size >= SAME * len(text) for newer, size in later.get(ref.path, ())):
-        return "repeated: the same lines are read again below"
+        return "repeated: the same lines come again later"
     if any(newer.covers(ref) and size >= CHANGED * len(text) for newer, size in written.get(ref.path, ())):
-        return "outdated: the file was changed after this and is read again below"
+        return "outdated: the file was changed after this and is read again later"
     return ""
 
 
