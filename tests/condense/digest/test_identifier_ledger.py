@@ -1,7 +1,9 @@
 import json
 
+import pytest
+
 from refold._condense.digest.identifier_ledger import atoms_in, grouped, identifiers_of, ledger, ungrouped
-from refold.core.messages import ToolCall
+from refold.core.messages import Text, ToolCall, ToolResult
 from refold.testing import talk, view_of
 
 
@@ -99,3 +101,12 @@ def test_a_path_of_windows_in_json_keeps_the_first_letter_of_its_names():
     call = ToolCall("c1", "read", json.dumps({"path": "C:\\work\\themes.json"}))
     assert "themes.json" in identifiers_of(call)
     assert "hemes.json" not in identifiers_of(call)
+
+
+@pytest.mark.parametrize("sign", ["½", "²", "a\u0301", "\u0301", "ª"])
+def test_a_long_text_is_read_up_to_its_last_whole_word_whatever_signs_stand_there(sign):
+    # reads the first 40,000 characters
+    part = ToolResult("c", (Text(f"load_items other_name {sign * 50_000}"),), "run")
+    assert {"load_items", "other_name"} <= {*identifiers_of(part)}
+    cut = ToolResult("c", (Text(f"{'- ' * 19_995}load{sign}other_name_that_is_cut"),), "run")
+    assert not [word for word in identifiers_of(cut) if "load" in word]

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Atom", "atoms_in", "grouped", "identifiers_of", "ledger", "prepare", "ungrouped", "words_in"]
 
 WORD = re.compile(r"[\w./@+~-]+")
+CUT_WORD = re.compile(rf"{WORD.pattern}\Z")
 BETWEEN = {code: " " for code in range(128) if not WORD.fullmatch(chr(code))}  # ASCII signs that no word holds
 FIRST_BYTES = (0xC2, 0xE2)  # in UTF-8, of signs beyond ASCII that no word holds: U+0080 to 00BF and 2000 to 2FFF
 BLANKED = bytes(32 if code in BETWEEN or code in FIRST_BYTES else code for code in range(256))
@@ -378,7 +379,7 @@ def _text_of(part: Text | ToolCall | ToolResult) -> str:
     text = part.arguments if isinstance(part, ToolCall) else part.text
     if len(text) > EACH:
         text = grapheme_prefix(text, EACH)
-        text = text[: -len(_words(text[-LONGEST:])[-1])] if WORD.fullmatch(text[-1]) else text
+        text = text[:-LONGEST] + CUT_WORD.sub("", text[-LONGEST:])
     if isinstance(part, ToolCall) and "\\" in text:
         for escape, sign in ESCAPES.items():
             text = text.replace(escape, sign)
