@@ -261,6 +261,24 @@ def test_lines_of_a_file_that_was_moved_stand_under_its_new_name():
     assert len(places(found["src/shop/rates.py"])) > 20
 
 
+@pytest.mark.parametrize("source", ["build/prices.new", "src/prices.new"])
+def test_of_a_file_over_which_an_unknown_one_was_moved_no_line_is_known(source):
+    moved = "bash", {"command": f"python make.py && mv {source} src/prices.py"}, "ok"
+    other = read([f"    fee_{n} = fee_of(order, {n}) + fixed_{n}" for n in range(300)], "src/fees.py")
+    found = blocks(compacted(session(other, read(), edit(SOURCE[200], "    total_200 = 0"), moved), 6_000))
+    assert "src/fees.py" in found
+    assert not places(found.get("src/prices.py", ()))
+
+
+def test_a_file_that_was_moved_over_another_has_the_lines_it_had():
+    other = read([f"    fee_{n} = fee_of(order, {n}) + fixed_{n}" for n in range(300)], "src/fees.py")
+    moved = "bash", {"command": "mv src/prices.py src/fees.py"}, "ok"
+    found = blocks(compacted(session(read(), edit(SOURCE[200], "    total_200 = 0"), other, moved), 6_000))
+    assert found.keys() == {"src/fees.py"}
+    assert len(places(found["src/fees.py"])) > 20
+    assert "fee_of" not in str(found)
+
+
 def test_scratch_files_and_lock_files_leave_the_room_to_the_files_in_work():
     other = [f"    scratch_{n} = price_of(order, {n}) * rate_{n}" for n in range(300)]
     scratch = "write_file", {"path": "/tmp/probe.py", "content": "\n".join(other)}, "ok"
