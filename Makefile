@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
 # Compiled files are written, whatever the environment says: many tests start a command, which loads them.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-deep quick lint types docs site changelog lock clean
+.PHONY: demo test test-deep quick lint types docs screenshots site changelog lock clean
 
 demo: $(VENV)/.ready
 	$(BIN)/refold demo
@@ -39,6 +39,10 @@ types: $(VENV)/.ready-dev
 # Writes the pages and pictures that are made from the code.
 docs: $(VENV)/.ready-dev
 	$(BIN)/python tools/write_docs.py
+
+# Takes the pictures of the terminal in the docs anew; that of `refold cost` only where REFOLD_SHARED names sessions.
+screenshots: $(VENV)/.ready-dev
+	$(BIN)/python -m tools.screenshots
 
 # Builds the pages and the API reference into site/; a broken link or an unknown name fails.
 site: $(VENV)/.ready-site

@@ -38,7 +38,7 @@ SLOW = (
     "agent/test_loop.py",
     "agent/test_session.py",
     "cli/test_bad_input.py",
-    "cli/test_commands.py::test_the_demo_shows_every_example_and_how_to_go_on",
+    "cli/test_commands.py::test_the_demo_compares_all_policies",
     "cli/test_replay.py",
     "conformance/test_wolffish.py::test_w11_41_outputs_of_60_kb_make_a_task_file_of_under_100_kb_and_a_log_of_everything",
     "conformance/test_wolffish.py::test_w13_compaction_happens_before_each_call_of_the_model_and_nowhere_else_and_tools_run_in_order",

@@ -289,13 +289,34 @@ def test_policies_are_listed_and_shown_with_their_options(run: Run) -> None:
     assert {each["name"] for each in json.loads(run("policies", "--json").stdout)} == set(refold.policies.names())
 
 
-def test_the_demo_shows_every_example_and_how_to_go_on(run: Run) -> None:
-    result = run("demo", "--policy", "neurolink")
+def test_the_demo_shows_one_session_before_and_after_its_bill_and_the_undo(run: Run) -> None:
+    shown = run("demo").stdout
+    for words in ("too long: the provider refuses it", "fits, breaks no rule", "[Digest of earlier messages", "US$"):
+        assert words in shown
+    assert "gives back all 693 messages" in shown
+    assert "refold plan FILE" in shown
+    told = json.loads(run("demo", "--json").stdout)
+    assert told["violations"] == 0
+    assert told["rewound"]
+    assert told["after"] < told["window"] < told["before"]
+    assert told["user_messages_kept"] == told["user_messages"] == len(told["largest"]) == 9
+    assert sum(count["messages"] for fate, count in told["fates"].items() if fate != "inserted") == told["messages"]
+    assert max(size for _, size in told["largest"]) < told["window"] < max(size for size, _ in told["largest"])
+    assert told["bill"][1] < told["bill"][0]
+
+
+def test_the_demo_in_a_window_that_holds_the_session_says_that_nothing_is_to_be_done(run: Run) -> None:
+    shown = run("demo", "--window", "1m").stdout
+    assert "fits" in shown
+    assert "nothing has to be compacted" in shown
+
+
+def test_the_demo_compares_all_policies(run: Run) -> None:
+    result = run("demo", "--policies", "--policy", "neurolink")
     assert result.exit_code == 0
     assert "window 32,000" in result.stdout
     assert "window 200,000" in result.stdout
-    assert "refold plan FILE" in result.stdout
-    trials = json.loads(run("demo", "--policy", "refold", "--window", "32k", "--json").stdout)
+    trials = json.loads(run("demo", "--policies", "--policy", "refold", "--window", "32k", "--json").stdout)
     tasks = [trial for trial in trials if trial["example"] == "task"]
     assert all(trial["valid"] and trial["fits"] for trial in trials if trial not in tasks)
     assert tasks

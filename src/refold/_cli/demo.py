@@ -1,8 +1,7 @@
-"""`refold demo`: every policy on invented conversations and in an agent at work, without a key or a file."""
+"""`refold demo`: compacts a session of a coding agent before your eyes, without a key, a file or a network."""
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, NamedTuple
 
 import rich_click as click
@@ -10,130 +9,260 @@ import rich_click as click
 from refold._cli import options
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold._cli.plan_table import PlanRow
     from refold._samples import SampleConversation
+    from refold.replay._run import Run
 
-WINDOWS = (32_000, 200_000)
+MODEL = "claude-sonnet-4-5"  # sets the prices of the bill
+WINDOW = 200_000
+LINES = 7  # of a message that stands in the comparison
+DIGEST_LINES = 11
+REQUEST = 90  # characters shown of a request of the user
+SESSION = "long-session"
+FATES = {
+    "kept": "word for word: the very same objects",
+    "shortened": "keeps the lines that the agent is likely to need; a pointer names the rest",
+    "changed": "an image that the agent has seen is a note now",
+    "cleared": "a pointer to the original, which a later output replaced or nothing needed",
+    "hidden": "left out; the digest says what came of them",
+    "inserted": "the digest: decisions, open errors, files, identifiers, the current request",
+}
+AFTER = {"kept": "=", "hidden": "left out"}
 
 
-class Trial(NamedTuple):
-    """What one policy made of one conversation in one window; `refused` says why it made nothing.
+class FateCount(NamedTuple):
+    """How many messages met one fate, and their tokens before and after."""
 
-    `before` and `after` are exact counts, `of_goal` is the share of the goal as the policy itself counts.
+    messages: int
+    before: int
+    after: int
+
+
+class DemoResult(NamedTuple):
+    """What the demo shows: the compaction of the whole session, and the session replayed call by call.
+
+    `user_messages_kept` counts the messages of the user whose words are all still there. `rewound` tells whether the
+    undo gave back every message. `largest` holds, for each message of the user, the largest request until the next
+    one in tokens, without and with compactions. `bill` is in US dollars, without and with them. `over` is the number
+    of calls that are larger than the window without any.
     """
 
-    example: str
-    messages: int
-    window: int
     policy: str
-    before: int = 0
-    after: int = 0
-    kept: int = 0
-    cleared: int = 0
-    hidden: int = 0
-    valid: bool = False
-    fits: bool = False
-    of_goal: float = 0.0
-    seconds: float = 0.0
-    refused: str = ""
+    window: int
+    messages: int
+    before: int
+    after: int
+    fates: dict[str, FateCount]
+    user_messages: int
+    user_messages_kept: int
+    violations: int
+    rewound: bool
+    model: str
+    calls: int
+    over: int
+    compactions: int
+    summaries: int
+    bill: tuple[float, float]
+    largest: list[tuple[int, int]]
 
 
 @click.command("demo")
-@click.option("-p", "--policy", metavar="NAME", help="Run one policy instead of all.")
+@click.option("-p", "--policy", metavar="NAME", help="Policy that compacts; refold by default.")
 @click.option(
-    "-w",
-    "--window",
-    "windows",
-    type=options.TokenNumber(),
-    multiple=True,
-    help="Context window; 32k and 200k by default.",
+    "-w", "--window", "windows", type=options.TokenNumber(), multiple=True, help="Context window; 200k by default."
 )
+@click.option("--policies", "compared", is_flag=True, help="Show what every policy makes of several conversations.")
 @options.as_json
-def command(policy: str | None, windows: tuple[int, ...], as_json: bool) -> None:
-    """Run every policy over generated conversations and in an agent, and show the results."""
-    from refold import _samples, policies
-    from refold._cli import demo_mail, show
+def command(policy: str | None, windows: tuple[int, ...], compared: bool, as_json: bool) -> None:
+    """Compact a generated session of a coding agent and show what was kept, why, what it costs, and the undo."""
+    from refold._cli import demo_policies, show
 
     if policy:
         options.policy_of(policy)
-    names = (policy,) if policy else policies.names()
-    runs = [
-        (each, window, name) for each in _samples.conversations() for window in windows or WINDOWS for name in names
-    ]
-    trials = [_tried(*run) for run in show.progress(runs, "Compacting")]
-    tasks = [(name, *size) for size in demo_mail.WINDOWS for name in names]
-    worked = [demo_mail.tried(*task) for task in show.progress(tasks, "Reading e-mails")]
-    if as_json:
-        show.emit([trial._asdict() for trial in trials] + [trial._asdict() | {"example": "task"} for trial in worked])
+    if compared:
+        demo_policies.shown(policy, windows, as_json=as_json)
         return
-    for example, window in dict.fromkeys((trial.example, trial.window) for trial in trials):
-        _print([trial for trial in trials if (trial.example, trial.window) == (example, window)])
-    for window, _ in demo_mail.WINDOWS:
-        demo_mail.table([trial for trial in worked if trial.window == window])
-    show.line("\nCounts are exact; triggers and goals are by each policy's own count.")
-    show.line("On a file of your own: refold plan FILE --window 200k")
+    with show.working("Compacting a session and pricing its calls"):
+        result, rows = _tried(policy or "refold", windows[0] if windows else WINDOW)
+    if as_json:
+        show.emit(result._asdict() | {"fates": {fate: count._asdict() for fate, count in result.fates.items()}})
+        return
+    _told(result, rows)
 
 
-def _tried(example: SampleConversation, window: int, name: str) -> Trial:
-    from refold import formats
+def _tried(policy: str, window: int) -> tuple[DemoResult, list[PlanRow]]:
+    from refold import _samples, api
     from refold._cli import plan_table
     from refold._compaction.options import Options
-    from refold.core.counting import count_all
-    from refold.errors import RefoldError
 
-    wanted = Options(format=example.format, policy=name, window=window, system=example.system, tools=example.tools)
-    size = len(example.messages)
-    start = time.perf_counter()
-    try:
-        request, plan = plan_table.planned(example.messages, wanted)
-    except RefoldError as error:
-        return Trial(example.name, size, window, name, refused=str(error))
-    seconds = time.perf_counter() - start
-    before, after = request.view, request.view.after(plan.edits)
-    fates = [row.fate for row in plan_table.rows(request, plan)]
-    out = formats.assemble(request.format, after.messages)
-    return Trial(
-        example.name, size, window, name, count_all(request.exact, before.messages),
-        count_all(request.exact, after.messages), fates.count(plan_table.Fate.UNCHANGED),
-        fates.count(plan_table.Fate.CLEARED) + fates.count(plan_table.Fate.SHORTENED),
-        fates.count(plan_table.Fate.HIDDEN),
-        not formats.broken(request.format, formats.read(request.format, out).messages),
-        plan.sizes.after <= plan.sizes.limit, plan.sizes.after / plan.sizes.goal, seconds,
-    )  # fmt: skip
+    session = next(each for each in _samples.conversations() if each.name == SESSION)
+    wanted = Options(
+        format=session.format, policy=policy, window=window, system=session.system, tools=session.tools, wait=False
+    )
+    request, plan = plan_table.planned(session.messages, wanted)
+    rows = plan_table.rows(request, plan)
+    result = api.apply(plan, session.messages, format=session.format, system=session.system)
+    fates = {fate: [row for row in rows if row.fate == fate] for fate in FATES}
+    users = [row for row in rows if row.role == "user" and row.old]
+    none, run = _replayed(session, policy, window)
+    return DemoResult(
+        policy, window, len(session.messages), plan.sizes.before, plan.sizes.after,
+        {
+            fate: FateCount(len(some), sum(row.before for row in some), sum(row.after for row in some))
+            for fate, some in fates.items() if some
+        },
+        len(users), sum(_words_kept(row) for row in users),
+        len(api.violations(result.messages, format=session.format)), api.rewind(result) == session.messages,
+        MODEL, len(none.context), sum(size > window for size in none.context), len(run.compactions), run.summaries,
+        (none.bill, run.bill), _largest(session, none, run),
+    ), rows  # fmt: skip
 
 
-def _print(trials: list[Trial]) -> None:
+def _words_kept(row: PlanRow) -> bool:
+    from refold.core.messages import Text
+
+    if row.old is None or row.new is None:
+        return False
+    after = {part.text for part in row.new.parts if isinstance(part, Text)}
+    return all(part.text in after for part in row.old.parts if isinstance(part, Text))
+
+
+def _replayed(session: SampleConversation, policy: str, window: int) -> list[Run]:
+    from refold.replay._parallel import Job, ReplaySettings, done
+    from refold.transcripts import RecordedConversation
+
+    recorded = RecordedConversation(
+        session.name, session.format, session.messages, session.system, session.tools, MODEL, window
+    )
+    settings = ReplaySettings(window=window, judge=False)
+    return done(Job(recorded, session.name, b"", ("none", policy)), settings)
+
+
+def _largest(session: SampleConversation, none: Run, run: Run) -> list[tuple[int, int]]:
+    """Return the largest request that follows each message of the user: a call stands where an answer does."""
+    found: list[tuple[int, int]] = []
+    sizes = iter(zip(none.context, run.context, strict=True))
+    for message in session.messages:
+        if message["role"] == "assistant":
+            without, compacted = next(sizes, found[-1])
+            found[-1] = (max(found[-1][0], without), max(found[-1][1], compacted))
+        elif any(part["type"] != "tool_result" for part in message["content"]):
+            found.append((0, 0))
+    return found
+
+
+def _told(result: DemoResult, rows: Sequence[PlanRow]) -> None:
     from refold._cli import show
 
-    first = trials[0]
-    before = max(trial.before for trial in trials)
-    title = f"{first.example}: {show.many(first.messages, 'message')} of {before:,} tokens, window {first.window:,}"
-    if all(trial.after == trial.before and not trial.refused for trial in trials):
-        show.line(f"\n{title}: below every trigger, so nothing is touched")
-        return
-    headers = (
-        "policy",
-        ">after",
-        ">kept",
-        ">cleared",
-        ">hidden",
-        ">valid",
-        ">fits",
-        ">of goal",
-        ">time",
-        "tokens left",
+    show.line(
+        f"A coding agent has worked on {show.many(result.user_messages, 'request')} of its user: "
+        f"{show.many(result.messages, 'message')}. The model's window holds {result.window:,} tokens.",
+        style="bold",
     )
-    rows: list[tuple[str, ...]] = []
-    for trial in trials:
-        if trial.refused:
-            rows.append((trial.policy, *[""] * 8, show.clean(trial.refused, 60)))
-            continue
-        rows.append(
-            (trial.policy, show.number(trial.after), show.number(trial.kept), show.number(trial.cleared),
-             show.number(trial.hidden), _yes(trial.valid), _yes(trial.fits), f"{trial.of_goal:.0%}",
-             f"{trial.seconds * 1000:,.0f} ms", show.bar(trial.after, trial.before))
-        )  # fmt: skip
-    show.table(headers, rows, title=title)
+    _sizes(result)
+    if result.after == result.before:
+        show.line("\nIt fits: nothing has to be compacted. A smaller window: refold demo --window 200k")
+        return
+    _growth(result, rows)
+    _bill(result)
+    _fates(result)
+    _extract(rows)
+    show.line("\nUndo", style="bold")
+    answer = f"gives back all {result.messages:,} messages, equal to the originals" if result.rewound else "failed"
+    show.line(f"refold.rewind(result) {answer}.")
+    show.line("\nGo on", style="bold")
+    show.lines(
+        [
+            ("refold plan FILE --window 200k", "the same for a session file of your own agent"),
+            ("refold run -- AGENT", "an agent that you cannot change, behind the gateway"),
+            ("refold demo --policies", "what the six policies make of several conversations"),
+        ]
+    )
 
 
-def _yes(value: bool) -> str:
-    return "yes" if value else "no"
+def _sizes(result: DemoResult) -> None:
+    from refold._cli import show
+
+    fits = "fits" if result.before <= result.window else "too long: the provider refuses it"
+    valid = "breaks no rule of the provider" if not result.violations else f"{result.violations} violations"
+    rows = [("as it is", show.number(result.before), show.bar(result.before, result.before), fits)]
+    if result.after < result.before:
+        bar = show.bar(result.after, result.before)
+        rows.append((f"with {result.policy}", show.number(result.after), bar, f"fits, {valid}"))
+    show.table(("conversation", ">tokens", "#", "*"), rows, title="The next request", styles=["", "bold green"])
+
+
+def _fates(result: DemoResult) -> None:
+    from refold._cli import show
+    from refold._cli.plan import STYLES
+
+    rows = [
+        (show.number(count.messages), fate, show.number(count.before), show.number(count.after), FATES[fate])
+        for fate, count in result.fates.items()
+    ]  # fmt: skip
+    styles = [STYLES.get(fate, "") for fate in result.fates]
+    show.table(
+        (">messages", "fate", ">tokens", ">after", "*meaning"), rows, title="What became of the messages", styles=styles
+    )
+    kept = f"{result.user_messages_kept} of {show.many(result.user_messages, 'message')}"
+    show.line(f"\nThe user's own words are kept in {kept} of the user.")
+
+
+def _extract(rows: Sequence[PlanRow]) -> None:
+    """Show one message of each fate side by side, in the order of the conversation."""
+    from refold._cli import show
+    from refold._cli.diff import sides
+    from refold._cli.plan import STYLES
+
+    chosen = sorted(_examples(rows), key=rows.index)
+    cells: list[tuple[str, str, str]] = []
+    for row in chosen:
+        before, after = sides(row, DIGEST_LINES if row.old is None else LINES)
+        place = "new" if row.position is None else str(row.position)
+        cells.append((f"{place}\n{row.fate}", before, AFTER.get(row.fate, after)))
+    show.line("\nBefore and after, one message of each kind", style="bold")
+    show.side_by_side(("message", "before", "after"), cells, [STYLES.get(row.fate, "") for row in chosen])
+
+
+def _examples(rows: Sequence[PlanRow]) -> list[PlanRow]:
+    """Return for each fate the message that lost most; of those kept the last of the user."""
+    found: list[PlanRow] = []
+    for fate in FATES:
+        some = [row for row in rows if row.fate == fate and (fate != "kept" or row.role == "user")]
+        if fate == "kept":
+            found += some[-1:]
+        elif some:
+            found.append(max(some, key=lambda row: row.before - row.after))
+    return found
+
+
+def _growth(result: DemoResult, rows: Sequence[PlanRow]) -> None:
+    from refold._cli import show
+    from refold._cli.message_labels import full_text
+
+    asked = [show.clean(full_text(row.old).splitlines()[-1], REQUEST) for row in rows if row.role == "user" and row.old]
+    most = max(without for without, _ in result.largest)
+    table_rows = [
+        (str(place), show.number(without), show.bar(without, most), show.number(compacted), show.bar(compacted, most),
+         text)
+        for place, ((without, compacted), text) in enumerate(zip(result.largest, asked, strict=True), 1)
+    ]  # fmt: skip
+    headers = (">request", ">as it is", "#", f">with {result.policy}", "#", "~of the user")
+    show.table(headers, table_rows, title="The largest call of the model while the agent works on each request")
+
+
+def _bill(result: DemoResult) -> None:
+    from refold._cli import show
+
+    without, compacted = result.bill
+    refused = f"{result.over:,} of {result.calls:,} calls are too long for the window" if result.over else ""
+    models = f"{result.summaries:,} calls of a model for summaries" if result.summaries else "none needs a model"
+    done = f"{show.many(result.compactions, 'compaction')}, {models}"
+    rows = [
+        ("as it is", f"{without:.2f}", "", refused),
+        (f"with {result.policy}", f"{compacted:.2f}", f"{compacted / without - 1:+.0%}", done),
+    ]
+    title = f"The bill of the {result.calls:,} calls in US$, prices of {result.model} with its prompt cache"
+    show.table(("session", ">US$", ">change", "*"), rows, title=title, styles=["", "bold green"])

@@ -86,12 +86,12 @@ def _side_by_side(rows: Sequence[PlanRow], lines: int) -> None:
             )
         else:
             place = "new" if first.position is None else str(first.position)
-            changes.append((place, *_texts(first, lines)))
+            changes.append((place, *sides(first, lines)))
         styles.append(STYLES.get(first.fate, "dim"))
     show.side_by_side(("position", "before", "after"), changes, styles)
 
 
-def _texts(row: PlanRow, most: int) -> tuple[str, str]:
+def sides(row: PlanRow, most: int) -> tuple[str, str]:
     """Return both sides of a row, from shortly before the first line that differs, at most so many lines (0: all)."""
     from refold._cli.message_labels import full_text
 
