@@ -8,6 +8,7 @@ session with a provider's usage reports, which the project has none of that is l
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import pty
 import shutil
@@ -21,25 +22,31 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rich.console import Console
-from rich.terminal_theme import MONOKAI
+from rich.terminal_theme import DEFAULT_TERMINAL_THEME, MONOKAI, TerminalTheme
 from rich.text import Text
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"
 SESSION = "data/claude-code/entireio-cli/s02.jsonl"
 COLUMNS = 126
-# The letters of a terminal, without a font from elsewhere: Rich's own frame loads one.
-FRAME = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg" role="img">
+# The letters of a terminal, without a font from elsewhere, which Rich's own frame loads; colours follow the reader's.
+FRAME = """<svg viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg" role="img">
+<title>TITLE</title>
+<desc>DESCRIPTION</desc>
 <style>
 .{unique_id}-matrix {{ font-family: ui-monospace, "SFMono-Regular", Menlo, Consolas, "DejaVu Sans Mono", monospace;
-  font-size: {char_height}px; line-height: {line_height}px; font-variant-east-asian: full-width; }}
+  font-size: {char_height}px; line-height: {line_height}px; }}
+.{unique_id}-page {{ fill: #ffffff; stroke: #d0d7de; }}
+LIGHT
+@media (prefers-color-scheme:dark) {{
+.{unique_id}-page {{ fill: #0d1117; stroke: #30363d; }}
 {styles}
+}}
 </style>
-<title>refold in a terminal</title>
 <defs><clipPath id="{unique_id}-clip-terminal"><rect width="{terminal_width}" height="{terminal_height}"/></clipPath>
 {lines}
 </defs>
-<rect fill="#15171c" rx="10" width="{width}" height="{height}"/>
+<rect class="{unique_id}-page" rx="10" width="{width}" height="{height}"/>
 <g transform="translate({terminal_x}, 14)" clip-path="url(#{unique_id}-clip-terminal)">
 {backgrounds}
 <g class="{unique_id}-matrix">
@@ -52,6 +59,7 @@ class Screen(NamedTuple):
     """One picture: its name, the arguments of `refold`, the folder to run in, and the headings to show between."""
 
     name: str
+    description: str
     arguments: tuple[str, ...]
     folder: Path
     start: str = ""
@@ -69,16 +77,19 @@ def main() -> None:
 
 def _screens(scratch: Path) -> Iterator[Screen]:
     between = "Before and after"
-    yield Screen("demo", ("demo",), scratch, stop=between)
-    yield Screen("before-and-after", ("demo",), scratch, start=between, stop="Undo")
+    yield Screen("demo", "Size, calls and bill of a session, and what became of its messages", ("demo",), scratch,
+                 stop=between)  # fmt: skip
+    yield Screen("before-and-after", "One message of each kind beside what is left of it", ("demo",), scratch,
+                 start=between, stop="Undo")  # fmt: skip
     shared = os.environ.get("REFOLD_SHARED")
     if shared and (session := Path(shared) / SESSION).exists():
         shutil.copy(session, scratch / "session.jsonl")
-        yield Screen("cost", ("cost", "session.jsonl", "--select", "1", "--window", "200k"), scratch)
+        about = "The bill of a session, and what each policy would have cost"
+        yield Screen("cost", about, ("cost", "session.jsonl", "--select", "1", "--window", "200k"), scratch)
 
 
 def _picture(screen: Screen) -> str:
-    console = Console(record=True, width=COLUMNS, file=open(os.devnull, "w"), force_terminal=True)  # noqa: SIM115
+    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     command = " ".join(("refold", *screen.arguments))
     console.print(Text.assemble(("$ ", "green"), (command, "bold")))
     lines = _output(screen.arguments, screen.folder).splitlines()
@@ -87,7 +98,13 @@ def _picture(screen: Screen) -> str:
     stop = next((place for place, line in enumerate(plain) if screen.stop and line.startswith(screen.stop)), len(lines))
     for line in lines[start:stop]:
         console.print(Text.from_ansi(line), no_wrap=True, crop=True)
-    svg = console.export_svg(title=command, theme=MONOKAI, code_format=FRAME, unique_id=f"refold-{screen.name}")
+
+    def drawn(theme: TerminalTheme, frame: str) -> str:
+        return console.export_svg(theme=theme, code_format=frame, unique_id=f"refold-{screen.name}", clear=False)
+
+    title = f"{command} in a terminal"
+    frame = FRAME.replace("TITLE", title).replace("DESCRIPTION", screen.description)
+    svg = drawn(MONOKAI, frame).replace("LIGHT", drawn(DEFAULT_TERMINAL_THEME, "{styles}"))
     return "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
 
 

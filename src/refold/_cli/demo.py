@@ -82,14 +82,14 @@ def command(policy: str | None, windows: tuple[int, ...], compared: bool, as_jso
     if policy:
         options.policy_of(policy)
     if compared:
-        demo_policies.shown(policy, windows, as_json=as_json)
+        demo_policies.compare(policy, windows, as_json=as_json)
         return
     with show.working("Compacting a session and pricing its calls"):
         result, rows = _tried(policy or "refold", windows[0] if windows else WINDOW)
     if as_json:
         show.emit(result._asdict() | {"fates": {fate: count._asdict() for fate, count in result.fates.items()}})
         return
-    _told(result, rows)
+    _print_result(result, rows)
 
 
 def _tried(policy: str, window: int) -> tuple[DemoResult, list[PlanRow]]:
@@ -142,18 +142,18 @@ def _replayed(session: SampleConversation, policy: str, window: int) -> list[Run
 
 def _largest(session: SampleConversation, none: Run, run: Run) -> list[tuple[int, int]]:
     """Return the largest request that follows each message of the user: a call stands where an answer does."""
-    found: list[tuple[int, int]] = []
+    largest: list[tuple[int, int]] = []
     sizes = iter(zip(none.context, run.context, strict=True))
     for message in session.messages:
         if message["role"] == "assistant":
-            without, compacted = next(sizes, found[-1])
-            found[-1] = (max(found[-1][0], without), max(found[-1][1], compacted))
+            without, compacted = next(sizes, largest[-1])
+            largest[-1] = (max(largest[-1][0], without), max(largest[-1][1], compacted))
         elif any(part["type"] != "tool_result" for part in message["content"]):
-            found.append((0, 0))
-    return found
+            largest.append((0, 0))
+    return largest
 
 
-def _told(result: DemoResult, rows: Sequence[PlanRow]) -> None:
+def _print_result(result: DemoResult, rows: Sequence[PlanRow]) -> None:
     from refold._cli import show
 
     show.line(
@@ -228,26 +228,27 @@ def _extract(rows: Sequence[PlanRow]) -> None:
 
 def _examples(rows: Sequence[PlanRow]) -> list[PlanRow]:
     """Return for each fate the message that lost most; of those kept the last of the user."""
-    found: list[PlanRow] = []
+    examples: list[PlanRow] = []
     for fate in FATES:
         some = [row for row in rows if row.fate == fate and (fate != "kept" or row.role == "user")]
         if fate == "kept":
-            found += some[-1:]
+            examples += some[-1:]
         elif some:
-            found.append(max(some, key=lambda row: row.before - row.after))
-    return found
+            examples.append(max(some, key=lambda row: row.before - row.after))
+    return examples
 
 
 def _growth(result: DemoResult, rows: Sequence[PlanRow]) -> None:
     from refold._cli import show
     from refold._cli.message_labels import full_text
 
-    asked = [show.clean(full_text(row.old).splitlines()[-1], REQUEST) for row in rows if row.role == "user" and row.old]
+    users = [row.old for row in rows if row.role == "user" and row.old]
+    requests = [show.clean(full_text(message).splitlines()[-1], REQUEST) for message in users]
     most = max(without for without, _ in result.largest)
     table_rows = [
         (str(place), show.number(without), show.bar(without, most), show.number(compacted), show.bar(compacted, most),
          text)
-        for place, ((without, compacted), text) in enumerate(zip(result.largest, asked, strict=True), 1)
+        for place, ((without, compacted), text) in enumerate(zip(result.largest, requests, strict=True), 1)
     ]  # fmt: skip
     headers = (">request", ">as it is", "#", f">with {result.policy}", "#", "~of the user")
     show.table(headers, table_rows, title="The largest call of the model while the agent works on each request")

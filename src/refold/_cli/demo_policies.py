@@ -33,7 +33,7 @@ class Trial(NamedTuple):
     refused: str = ""
 
 
-def shown(policy: str | None, windows: tuple[int, ...], *, as_json: bool) -> None:
+def compare(policy: str | None, windows: tuple[int, ...], *, as_json: bool) -> None:
     """Run every policy, or one, over generated conversations and in an agent at work, and print the results."""
     from refold import _samples, policies
     from refold._cli import demo_mail, show
