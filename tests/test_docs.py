@@ -249,4 +249,4 @@ def test_a_picture_has_a_title_and_a_description_and_follows_light_and_dark():
         text = path.read_text("utf-8")
         assert re.search(r"<title[^>]*>[^<]+</title>\n<desc[^>]*>[^<]+</desc>", text)
         assert "prefers-color-scheme:dark" in text
-        assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
+        assert "://" not in text.replace("http://www.w3.org/2000/svg", "")
