@@ -20,7 +20,7 @@ import refold
 from benchmarks.recall import FEWEST, LEAST, Demand, _cuts, _tokens, sources
 from refold import formats
 from refold._counting import counter_for
-from refold._gateway.recall.search import Asking, RemovedMessages
+from refold._recall.search import Asking, RemovedMessages
 from refold._salience.atoms import names_of, spoken
 from refold.core.messages import text_of
 from refold.replay import _judge as judge

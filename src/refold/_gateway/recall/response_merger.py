@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from refold._gateway.recall.search import Asking
+from refold._recall.search import Asking
 from refold.core._json import Json, string_of
 
 __all__ = ["BREAK", "RecallCall", "RecallRound", "ResponseMerger", "added", "asking", "sound"]

@@ -19,7 +19,7 @@ from refold._gateway.recall.gemini import GeminiMerger
 from refold._gateway.recall.openai_chat import OpenAIChatMerger
 from refold._gateway.recall.openai_responses import OpenAIResponsesMerger
 from refold._gateway.recall.response_merger import asking
-from refold._gateway.recall.search import FULL, RemovedMessages, room_for
+from refold._recall.search import FULL, RemovedMessages, room_for
 from refold._gateway.recall.tool import Offer, offered
 from refold._gateway.server.asgi import GatewayError
 from refold._gateway.server.relay import relay

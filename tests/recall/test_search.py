@@ -5,7 +5,7 @@ import pytest
 
 from refold import formats
 from refold._counting import counter_for
-from refold._gateway.recall.search import Asking, RemovedMessages
+from refold._recall.search import Asking, RemovedMessages
 from refold.core.edits import Hide
 from refold.core.plan import Base, Plan, Sizes
 from refold.core.view import Cause

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from refold._condense.call_outline import call_line, one_line
 from refold._counting.token_cut import cut_to_tokens
-from refold._gateway.recall.ranking import PassageIndex
+from refold._recall.ranking import PassageIndex
 from refold.core.edits import fold
 from refold.core.messages import File, Text, ToolCall, ToolResult
 

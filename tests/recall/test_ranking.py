@@ -1,4 +1,4 @@
-from refold._gateway.recall.ranking import PassageIndex, terms_of
+from refold._recall.ranking import PassageIndex, terms_of
 
 
 def best(texts, query):
