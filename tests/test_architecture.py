@@ -58,8 +58,8 @@ LAYERS = (
     ("_compaction",),
     ("api",),
     ("aio",),
-    ("recovery", "sessions", "replay", "testing"),
-    ("agent", "_gateway"),
+    ("recovery", "sessions", "replay", "testing", "_recall"),
+    ("agent", "_gateway", "_mcp"),
     ("_cli", "__init__"),
     ("__main__",),
 )

@@ -14,7 +14,7 @@ __all__ = ["cli", "main"]
 
 COMMANDS = (
     *("stats", "plan", "diff", "compact", "apply", "check", "repair", "cost", "replay", "models", "policies", "config"),
-    *("chat", "sessions", "show", "rewind", "export", "search", "serve", "run", "tokens", "demo"),
+    *("chat", "sessions", "show", "rewind", "export", "search", "serve", "run", "mcp", "tokens", "demo"),
 )
 ALIASES = {"loop": "chat"}
 MODULES = {"show": "show_session"}  # whose names are taken

@@ -1,9 +1,8 @@
-"""Searches the content that plans removed from a conversation, by the text of a pointer or of the original.
+"""Searches the texts of a conversation, by the words of a pointer or of the text itself.
 
 A query that repeats the name of a text brings that text from its beginning; any other brings the best passages of
-several texts (`ranking`).
-
-Only what the client has sent in this very request is looked at, so that nothing comes from another conversation.
+several texts (`ranking`). `RemovedMessages` are the texts that plans took out of the view: the gateway looks at what
+the client has sent in this very request, so that nothing comes from another conversation.
 """
 
 from __future__ import annotations
@@ -21,15 +20,16 @@ from refold.core.edits import fold
 from refold.core.messages import File, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from refold.core.budget import Budget
     from refold.core.counting import Counter
     from refold.core.messages import Message
     from refold.core.plan import Plan
 
-__all__ = ["FULL", "ROOM", "Asking", "RemovedMessages", "room_for"]
+__all__ = ["FULL", "ROOM", "Asking", "RecordedText", "RecordedTexts", "RemovedMessages", "room_for", "texts_in"]
 
+RECALLING = ("refold_recall", "refold_search", "refold_context", "refold_undo")  # tools whose output is no original
 MARK = "[original:"
 FORGED = re.compile(r"^(\s*)\[original:", re.M | re.I)
 WORD = re.compile(r"[\w./:@+-]*\w")
@@ -54,8 +54,8 @@ class Asking(Struct, frozen=True):
     from_line: int = 0
 
 
-class RemovedText(Struct, frozen=True):
-    """A text that left the view: the message it stands in, and one line that names it."""
+class RecordedText(Struct, frozen=True):
+    """A text of a conversation: the message it stands in, and one line that names it."""
 
     place: int
     id: str
@@ -63,26 +63,21 @@ class RemovedText(Struct, frozen=True):
     text: str
 
 
-class RemovedMessages:
-    """The originals of one request, as they were when it was made ready."""
+class RecordedTexts:
+    """Texts of one conversation, to be searched; `find` returns them in order when they are first needed.
 
-    def __init__(self, messages: tuple[Message, ...], plans: tuple[Plan, ...], counter: Counter) -> None:
-        self._messages = messages
-        self._plans = plans
+    `length` is the number of messages of the conversation.
+    """
+
+    def __init__(self, find: Callable[[], Iterable[RecordedText]], length: int, counter: Counter) -> None:
+        self._find = find
+        self._length = length
         self._counter = counter
 
     @cached_property
-    def pieces(self) -> tuple[RemovedText, ...]:
-        """All texts that are not in the view as they were said, in order."""
-        view = fold(self._messages, [plan.edits for plan in self._plans], [plan.base.tip for plan in self._plans])
-        whole = {message.id: message.parts for message in view}
-        calls: dict[str, ToolCall] = {}
-        pieces: list[RemovedText] = []
-        for place, message in enumerate(self._messages):
-            calls.update((part.call_id or part.name, part) for part in message.parts if isinstance(part, ToolCall))
-            if whole.get(message.id, ())[: len(message.parts)] != message.parts:  # what joined it takes nothing out
-                pieces += _pieces(place, message, calls)
-        return tuple(pieces)
+    def pieces(self) -> tuple[RecordedText, ...]:
+        """All texts, in order."""
+        return tuple(self._find())
 
     def answers(self, queries: Sequence[Asking], tokens: int, end: str = "") -> list[str]:
         """Return what answers each of several calls, in no more than so many tokens together."""
@@ -94,8 +89,13 @@ class RemovedMessages:
         if not asking.query.strip():
             return "query is empty: give the words of a line that says what was left out, or words of the text itself."
         matches = self._matching(asking.query)
-        if not matches:
-            return self._nothing(tokens)
+        return self._excerpts(matches, asking, tokens) if matches else self._nothing(tokens)
+
+    def whole(self, asking: Asking, tokens: int) -> str:
+        """Return all texts, the first from its line on, in no more than so many tokens."""
+        return self._excerpts([(piece, 0) for piece in self.pieces], asking, tokens)
+
+    def _excerpts(self, matches: Sequence[tuple[RecordedText, int]], asking: Asking, tokens: int) -> str:
         named = not any(line for _, line in matches)
         excerpts: list[str] = []
         left = tokens
@@ -116,11 +116,16 @@ class RemovedMessages:
     def _index(self) -> PassageIndex:
         return PassageIndex([(piece.name, piece.text) for piece in self.pieces])
 
-    def ranked(self, query: str) -> list[RemovedText]:
+    def ranked(self, query: str) -> list[RecordedText]:
         """Return the texts that fit a query, the best first: those that it names, then those with a passage like it."""
         return [piece for piece, _ in self._matching(query)]
 
-    def _matching(self, query: str) -> list[tuple[RemovedText, int]]:
+    def names(self, tokens: int) -> str:
+        """Return the names of the newest texts, the newest first, in no more than so many tokens."""
+        lines = "\n".join(_listed(self.pieces[::-1][:LISTED]))
+        return cut_to_tokens(lines, tokens, self._counter)[0]
+
+    def _matching(self, query: str) -> list[tuple[RecordedText, int]]:
         """Return the texts that fit a query, the best first, each with the first line of its best passage."""
         exact = [piece for piece in self.pieces if query.strip().strip("[]") == piece.id]
         if exact:
@@ -133,13 +138,13 @@ class RemovedMessages:
         least = passages[0].score * WEAK if passages else 0.0
         return [(self.pieces[each.text], each.line) for each in passages if each.score >= least]
 
-    def _named_by(self, query: str) -> list[RemovedText]:
+    def _named_by(self, query: str) -> list[RecordedText]:
         """Return the texts whose name a query repeats, as the words of a pointer do, the likeliest first."""
         query_words = [word.lower() for word in WORD.findall(query)]
         words = {word for word in query_words if word not in NOISE and not _number(word)}
         if not words or len(query_words) > NAMING or (len(words) == 1 and query.strip().isalpha()):
             return []
-        scores: list[tuple[int, int, RemovedText]] = []
+        scores: list[tuple[int, int, RecordedText]] = []
         for piece in self.pieces:
             name = f"{piece.name}, {piece.text.count(chr(10)) + 1:,} lines".lower()
             score = sum(word in name for word in words)
@@ -148,10 +153,10 @@ class RemovedMessages:
                 scores.append((same, piece.place, piece))
         return [piece for _, _, piece in sorted(scores, key=lambda each: each[:2], reverse=True)]
 
-    def _excerpt(self, piece: RemovedText, first: int, tokens: int) -> str:
+    def _excerpt(self, piece: RecordedText, first: int, tokens: int) -> str:
         lines = piece.text.split("\n")
         start = min(first, len(lines) - 1)
-        opening = f"{MARK} {piece.name}, message {piece.place + 1} of {len(self._messages):,}"
+        opening = f"{MARK} {piece.name}, message {piece.place + 1} of {self._length:,}"
         rest = FORGED.sub(r"\1(original:", "\n".join(lines[start:]))
         room = tokens - self._counter.text(opening) - 40
         text, cut = cut_to_tokens(rest, max(room, 0), self._counter)
@@ -173,6 +178,13 @@ class RemovedMessages:
         return cut_to_tokens(text, tokens, self._counter)[0]
 
 
+class RemovedMessages(RecordedTexts):
+    """The originals of one request, as they were when it was made ready: the texts that plans took out of the view."""
+
+    def __init__(self, messages: tuple[Message, ...], plans: tuple[Plan, ...], counter: Counter) -> None:
+        super().__init__(lambda: _removed(messages, plans), len(messages), counter)
+
+
 def room_for(budget: Budget, size: int, most: int) -> int:
     """Return the tokens that originals may take beside a request of a size: half of what is free, since more may come.
 
@@ -182,19 +194,41 @@ def room_for(budget: Budget, size: int, most: int) -> int:
     return max(min(most, free // 2), 0)
 
 
-def _pieces(place: int, message: Message, calls: dict[str, ToolCall]) -> Iterator[RemovedText]:
+def texts_in(messages: Sequence[Message]) -> Iterator[RecordedText]:
+    """Yield all texts of messages in order: outputs of tools, long arguments, what was said, and files; no reasoning.
+
+    What a tool brought back from the record is left out.
+    """
+    calls: dict[str, ToolCall] = {}
+    for place, message in enumerate(messages):
+        calls.update((part.call_id or part.name, part) for part in message.parts if isinstance(part, ToolCall))
+        yield from _pieces(place, message, calls)
+
+
+def _removed(messages: tuple[Message, ...], plans: tuple[Plan, ...]) -> Iterator[RecordedText]:
+    """Yield the texts that are not in the view as they were said."""
+    view = fold(messages, [plan.edits for plan in plans], [plan.base.tip for plan in plans])
+    whole = {message.id: message.parts for message in view}
+    removed = {  # what joined a message takes nothing out
+        message.id for message in messages if whole.get(message.id, ())[: len(message.parts)] != message.parts
+    }
+    return (text for text in texts_in(messages) if text.id in removed)
+
+
+def _pieces(place: int, message: Message, calls: dict[str, ToolCall]) -> Iterator[RecordedText]:
     for part in message.parts:
         match part:
             case ToolResult() if part.text:
                 call = calls.get(part.call_id or part.name)
-                yield RemovedText(place, message.id, call_line(call, part), part.text)
+                if call is None or not call.name.endswith(RECALLING):
+                    yield RecordedText(place, message.id, call_line(call, part), part.text)
             case ToolCall() if len(part.arguments) > SHORT:
-                yield RemovedText(place, message.id, f"arguments of {call_line(part)}", part.arguments)
+                yield RecordedText(place, message.id, f"arguments of {call_line(part)}", part.arguments)
             case Text() if part.text.strip() and not part.ours:
                 who = {"assistant": "words of the assistant", "user": "words of the user"}.get(message.role, "words")
-                yield RemovedText(place, message.id, who, part.text)
+                yield RecordedText(place, message.id, who, part.text)
             case File() if part.text:
-                yield RemovedText(place, message.id, f"file {one_line(part.name, 60)}", part.text)
+                yield RecordedText(place, message.id, f"file {one_line(part.name, 60)}", part.text)
             case _:
                 pass
 
@@ -203,8 +237,10 @@ def _number(word: str) -> bool:
     return word.replace(",", "").replace(".", "").isdigit()
 
 
-def _named(title: str, pieces: Sequence[RemovedText]) -> str:
-    names = dict.fromkeys(
-        f"- {one_line(piece.name, NAME)}, {piece.text.count(chr(10)) + 1:,} lines" for piece in pieces
-    )
-    return "\n".join([f"{title}:", *names])
+def _named(title: str, pieces: Sequence[RecordedText]) -> str:
+    return "\n".join([f"{title}:", *_listed(pieces)])
+
+
+def _listed(pieces: Sequence[RecordedText]) -> list[str]:
+    lines = (f"- {one_line(piece.name, NAME)}, {piece.text.count(chr(10)) + 1:,} lines" for piece in pieces)
+    return list(dict.fromkeys(lines))

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from refold._gateway.conversations.failed import CompactionAborted, PlanConflict
 from refold._gateway.recall.deferred_call import WORDS, RestoreOriginals, is_back, later, spot
 from refold._gateway.recall.response_merger import asking
-from refold._recall.search import ROOM, RemovedMessages, room_for
 from refold._gateway.recall.tool import NAME
+from refold._recall.search import ROOM, RemovedMessages, room_for
 from refold.core.policy import Step
 from refold.errors import StoreError
 

@@ -19,7 +19,6 @@ from refold._gateway.recall.gemini import GeminiMerger
 from refold._gateway.recall.openai_chat import OpenAIChatMerger
 from refold._gateway.recall.openai_responses import OpenAIResponsesMerger
 from refold._gateway.recall.response_merger import asking
-from refold._recall.search import FULL, RemovedMessages, room_for
 from refold._gateway.recall.tool import Offer, offered
 from refold._gateway.server.asgi import GatewayError
 from refold._gateway.server.relay import relay
@@ -28,6 +27,7 @@ from refold._gateway.upstream.response import UpstreamAborted
 from refold._gateway.wire.compression import Unreadable, unpacker
 from refold._gateway.wire.response_observer import ResponseObserver
 from refold._gateway.wire.routes import error_body
+from refold._recall.search import FULL, RemovedMessages, room_for
 from refold.core._json import Json
 from refold.errors import UsageError
 from refold.formats._streaming.accumulate import response_body

@@ -7,6 +7,7 @@ import stat
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import quote
 
 from sqlalchemy import (
     URL,
@@ -35,6 +36,7 @@ class Database(Protocol):
     name: str
     engine: Engine
     reading: Engine  # the same connections; all that one transaction reads is of one moment
+    read_only: bool
 
     def hold(self, connection: Connection, *, alone: bool) -> None:
         """Exclude deletes and upgrades until the transaction ends; `alone` excludes all writers."""
@@ -59,12 +61,19 @@ class Database(Protocol):
 
 
 class SQLite:
-    """A file of one user: readable by its owner only, journal ahead of the file, every commit on the disk."""
+    """A file of one user: readable by its owner only, journal ahead of the file, every commit on the disk.
 
-    def __init__(self, path: Path, timeout: float) -> None:
+    With `read_only` the file must exist, and neither its content nor its permissions change.
+    """
+
+    def __init__(self, path: Path, timeout: float, *, read_only: bool = False) -> None:
         self.name = f"the store {path}"
-        _private(path, self.name)
+        self.read_only = read_only
         url = URL.create("sqlite", database=str(path))
+        if read_only:
+            url = _read_only_url(path, self.name)
+        else:
+            _private(path, self.name)
         self.engine = create_engine(url, connect_args={"timeout": timeout}, pool_timeout=max(timeout, 0.1))
 
         self.reading: Engine = self.engine
@@ -73,6 +82,8 @@ class SQLite:
         def connected(native: Any, _: Any) -> None:
             native.isolation_level = None  # we begin transactions, not the driver
             native.execute(f"PRAGMA busy_timeout={int(timeout * 1000)}")
+            if read_only:
+                return
             if native.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
                 native.execute("PRAGMA journal_mode=WAL")
             # FULL: a stored message survives a power cut; a turn takes seconds, this milliseconds
@@ -125,10 +136,13 @@ class SQLite:
 class Postgres:
     """A server's database, in a schema of its own."""
 
-    def __init__(self, url: URL, timeout: float) -> None:
+    def __init__(self, url: URL, timeout: float, *, read_only: bool = False) -> None:
+        self.read_only = read_only
         self.name = f"the store {url.render_as_string(hide_password=True)}"
         wait = max(1, int(timeout * 1000))  # 0 would mean for ever
         options = f"-c search_path=refold -c lock_timeout={wait}"
+        if read_only:
+            options = f"{options} -c default_transaction_read_only=on"
         from_url = url.query.get("options")
         if isinstance(from_url, str):
             options = f"{from_url} {options}"
@@ -186,6 +200,27 @@ class Postgres:
             "piece INTEGER NOT NULL, words TSVECTOR NOT NULL, PRIMARY KEY (number, piece))",
             "CREATE INDEX words_words ON words USING gin (words)",
         )
+
+
+def _read_only_url(path: Path, name: str) -> URL:
+    """Return the URL that opens a file for reading alone.
+
+    Raises:
+        StoreError: there is no such file.
+        StoreCorrupt: it is something else than a database of SQLite.
+    """
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(len(HEADER))
+    except OSError as error:
+        raise StoreError(f"{name} cannot be read ({error.strerror}): name a store that exists") from error
+    if head != HEADER:
+        raise StoreCorrupt(f"{name} is not a database: name another file")
+    query = {"mode": "ro", "uri": "true"}
+    # A journal needs a folder that can be written; where there is neither, nobody else writes either.
+    if not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists():
+        query["immutable"] = "1"
+    return URL.create("sqlite", database=f"file:{quote(str(path.absolute()))}", query=query)
 
 
 def _private(path: Path, name: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, inspect, text
 
-from refold.errors import StoreCorrupt, StoreTooNew
+from refold.errors import StoreCorrupt, StoreError, StoreTooNew
 from refold.sessions._stores.store_errors import map_database_errors
 
 if TYPE_CHECKING:
@@ -31,12 +31,19 @@ def upgrade(database: Database, to: str = "") -> None:
     Raises:
         StoreTooNew: a later release wrote it.
         StoreCorrupt: it is not a database of refold.
+        StoreError: it is of another version, and opened for reading alone.
     """
     goal = to or revisions()[-1]
     with map_database_errors(database.name), database.engine.connect() as plain:
         with plain.begin():
-            if _version(database, plain) == goal:
+            version = _version(database, plain)
+            if version == goal:
                 return
+        if database.read_only:
+            raise StoreError(
+                f"{database.name} has {f'version {version}' if version else 'no tables'}, not {goal}, and is "
+                "opened for reading alone: migrate it with `refold sessions --store …`, or name another"
+            )
         connection = plain.execution_options(writing=True)
         with connection.begin():
             database.hold(connection, alone=True)

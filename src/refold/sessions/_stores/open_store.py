@@ -24,13 +24,20 @@ def default_path() -> Path:
     return user_data_path("refold", appauthor=False) / "sessions.db"
 
 
-def open_store(where: str | Path | None = None, *, timeout: float = WAIT, max_sessions: int | None = None) -> Store:
+def open_store(
+    where: str | Path | None = None,
+    *,
+    timeout: float = WAIT,
+    max_sessions: int | None = None,
+    read_only: bool = False,
+) -> Store:
     """Open a store; create it when it does not exist yet.
 
     Args:
         where: a path; "memory"; "sqlite:///path"; "postgresql://user@host/database"; by default `default_path()`.
         timeout: seconds to wait for the write of another process.
         max_sessions: how many sessions a store in memory holds; see `MemoryStore`.
+        read_only: open a database that exists for reading alone: every write raises StoreError.
 
     Raises:
         UsageError: the URL is of another kind of database.
@@ -46,17 +53,17 @@ def open_store(where: str | Path | None = None, *, timeout: float = WAIT, max_se
     from refold.sessions._stores.sql import SQLStore
 
     if where is None:
-        return SQLStore(SQLite(default_path(), timeout))
+        return SQLStore(SQLite(default_path(), timeout, read_only=read_only))
     if isinstance(where, str) and "://" in where:
         from sqlalchemy import make_url
 
         url = make_url(where)
         if url.drivername == "sqlite" and url.database:
-            return SQLStore(SQLite(Path(url.database), timeout))
+            return SQLStore(SQLite(Path(url.database), timeout, read_only=read_only))
         if url.drivername not in POSTGRES:
             raise UsageError(f"no store is opened by {url.drivername}://: give a path, sqlite:///… or postgresql://…")
         try:
-            return SQLStore(Postgres(url, timeout))
+            return SQLStore(Postgres(url, timeout, read_only=read_only))
         except ImportError as error:
             raise StoreError(f"PostgreSQL needs the extra: pip install 'refold[postgres]' ({error})") from error
-    return SQLStore(SQLite(Path(where).expanduser(), timeout))
+    return SQLStore(SQLite(Path(where).expanduser(), timeout, read_only=read_only))

@@ -1,0 +1,72 @@
+"""`refold mcp`: a Model Context Protocol server over standard input and output."""
+
+from __future__ import annotations
+
+import gc
+import os
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+if TYPE_CHECKING:
+    from refold._mcp.record import Source
+
+
+@click.command("mcp")
+@click.option("--store", metavar="PLACE", help="A store instead of session files: a file or a database's URL.")
+@click.option(
+    "--files", "named", multiple=True, metavar="PATH",
+    help="Session files, or folders of them, instead of those in the agents' own folders.",
+)  # fmt: skip
+@click.option("--session", metavar="ID", help="The session that is meant where a call names none.")
+@click.option("--folder", metavar="DIR", help="The working folder; by default CLAUDE_PROJECT_DIR or the current one.")
+@click.option(
+    "--max-tokens", type=click.IntRange(300, 1_000_000), default=8_000, show_default=True,
+    help="Largest answer in tokens.",
+)  # fmt: skip
+@click.option("--allow-undo", is_flag=True, help="Offer a tool that takes compactions of a store off.")
+def command(
+    store: str | None, named: tuple[str, ...], session: str | None, folder: str | None, max_tokens: int,
+    allow_undo: bool,
+) -> None:  # fmt: skip
+    """Serve recall, search and the fill of the context to an agent, over standard input and output.
+
+    By default it reads the session files of Claude Code, Codex, pi, Gemini CLI, Cline and Copilot CLI in place, and
+    never writes them. The session is the one that a call names, --session, REFOLD_SESSION or CLAUDE_CODE_SESSION_ID,
+    else the newest of the working folder; each answer says which.
+    """
+    from refold.errors import UsageError
+
+    if store is not None and named:
+        raise UsageError("--store and --files exclude each other: give one")
+    if allow_undo and store is None:
+        raise UsageError("--allow-undo needs --store: session files are only read")
+    gc.disable()  # the SDK builds thousands of classes when it is imported, and all of them stay
+    try:
+        from refold._mcp.server import RecallServer
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "mcp":
+            raise
+        raise UsageError("the MCP server needs the extra: pip install 'refold[mcp]'") from None
+    gc.freeze()
+    gc.enable()
+    source = _source(store, named, folder, writable=allow_undo)
+    RecallServer(source, session=session, max_tokens=max_tokens, allow_undo=allow_undo).app().run("stdio")
+
+
+def _source(store: str | None, named: tuple[str, ...], folder: str | None, *, writable: bool) -> Source:
+    from refold.errors import UsageError
+
+    if store is not None:
+        from refold._mcp.store_source import StoredSessions
+        from refold.sessions import open_store
+
+        return StoredSessions(open_store(store, read_only=not writable))
+    from refold._mcp.agent_folders import agent_folders
+    from refold._mcp.session_files import SessionFiles
+
+    for name in named:
+        if not os.path.exists(name):
+            raise UsageError(f"{name}: no such file or folder: check the name")
+    place = folder or os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
+    return SessionFiles(place, agent_folders(), named)

@@ -1,0 +1,217 @@
+"""Session files of agents as a source: read in place, never written."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from refold import api, formats, policies, transcripts
+from refold._counting import counter_for
+from refold._mcp.agent_folders import SessionFile, folder_of, id_of, kind_of, listed
+from refold._mcp.fill import measured, shares_of
+from refold._mcp.record import Fill, Record, SessionRef
+from refold._recall.ranking import terms_of
+from refold._recall.search import RecordedTexts, texts_in
+from refold.config import Settings
+from refold.core._plan_json import dump_plan
+from refold.core.budget import Usage
+from refold.errors import UnreadableTranscript, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold._mcp.agent_folders import AgentFolder
+    from refold.core.messages import Message
+    from refold.transcripts import RecordedConversation
+
+__all__ = ["SessionFiles"]
+
+MOST_READ = 256 * 1024 * 1024  # bytes that one search looks through
+MOST_PARSED = 24  # sessions that one search opens
+REMEMBERED = 4  # sessions that stay in memory, with their texts
+
+
+class SessionFiles:
+    """The session files in the folders of agents, or those that were named.
+
+    Args:
+        folder: the working folder, whose sessions are those of this project.
+        places: the folders of the agents; see `agent_folders`.
+        named: files and folders to read instead; all of them belong to the project.
+    """
+
+    def __init__(self, folder: str, places: Sequence[AgentFolder], named: Sequence[str] = ()) -> None:
+        self._folder = os.path.realpath(folder)
+        self._places = list(places)
+        self._named = [Path(name) for name in named]
+        self._record = lru_cache(REMEMBERED)(_record)
+        self._belongs = lru_cache(65_536)(_belongs)
+
+    @property
+    def here(self) -> str:
+        """Words for what the newest session is the newest of."""
+        return ", ".join(map(str, self._named)) or self._folder
+
+    def sessions(self, *, everywhere: bool = False) -> list[SessionRef]:
+        """Return the sessions of the working folder, or all, the last changed first."""
+        if self._named:
+            files = _in_named(self._named)
+        else:
+            files = [file for file in listed(self._places) if everywhere or self._belongs(str(file.path), self._folder)]
+        return [SessionRef(id_of(file.path), file.kind, file.changed, str(file.path)) for file in files]
+
+    def record(self, ref: SessionRef) -> Record:
+        """Return the texts of a session, sub-agents' after those of the main conversation.
+
+        Raises:
+            UnreadableTranscript: the file is gone, or is no session.
+        """
+        size = _size(ref.path)
+        return self._record(ref, size)
+
+    def behind(self, ref: SessionRef, what: str) -> RecordedTexts | None:
+        """Return None: an agent's own compactions have no ids."""
+        return None
+
+    def records_with(self, query: str, *, everywhere: bool) -> tuple[list[Record], int]:
+        """Return sessions that may hold words of a query, the last changed first, and how many were looked at.
+
+        Only so much is read that an answer takes seconds: the newest files.
+        """
+        words = {word.encode() for word in terms_of(query) if len(word) > 1}
+        records: list[Record] = []
+        looked = read = 0
+        for ref in self.sessions(everywhere=everywhere):
+            if len(records) == MOST_PARSED or read > MOST_READ:
+                break
+            looked += 1
+            try:
+                content = Path(ref.path).read_bytes().lower()
+                read += len(content)
+                if any(word in content for word in words) or not query.isascii():
+                    records.append(self.record(ref))
+            except (OSError, UsageError):  # removed meanwhile, or no session
+                continue
+        return records, looked
+
+    def fill(self, ref: SessionRef) -> Fill:
+        """Return how full the context of a session is, from its last compaction on."""
+        recorded = _read(ref.path)[0]
+        start = max(recorded.boundaries, default=0)
+        messages = recorded.messages[start:]
+        settings = Settings.load()
+        window, usage = _window(recorded, settings), _usage(recorded, start)
+        shares = shares_of(messages, recorded.format, recorded.model)
+        if window is None:
+            return measured(None, shares, usage, compactions=len(recorded.boundaries))
+        check = api.check(
+            messages,
+            format=recorded.format,
+            policy=settings.apply_to(policies.find(settings.policy)),
+            model=recorded.model,
+            window=window,
+            system=recorded.system,
+            tools=recorded.tools,
+            usage=usage,
+        )
+        return measured(check, shares, usage, compactions=len(recorded.boundaries))
+
+    def plan(self, ref: SessionRef) -> bytes:
+        """Return as JSON the plan that a compaction of the session would make now.
+
+        Raises:
+            UsageError: the model's window is unknown.
+        """
+        recorded = _read(ref.path)[0]
+        settings = Settings.load()
+        window = _window(recorded, settings)
+        if window is None:
+            raise UsageError(f"the window of model {recorded.model} is unknown: set REFOLD_WINDOW")
+        plan = api.plan(
+            recorded.messages,
+            format=recorded.format,
+            policy=settings.apply_to(policies.find(settings.policy)),
+            model=recorded.model,
+            window=window,
+            system=recorded.system,
+            tools=recorded.tools,
+            force=True,
+        )
+        return dump_plan(plan)
+
+    def undo(self, ref: SessionRef, to: str) -> str:
+        """Refuse: these files are the agent's.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError(
+            f"{ref.path} is written by {ref.kind} and only read here: compactions are taken off in a store (--store)"
+        )
+
+
+def _record(ref: SessionRef, size: int) -> Record:
+    """Return the texts of a session file; its size is part of what says that it is the same."""
+    main, *sides = _read(ref.path)
+    everything = _messages(main)
+    start, stop = max(main.boundaries, default=0), len(everything)
+    for side in sides:  # sub-agents have a context of their own
+        everything += _messages(side)
+    texts = tuple(texts_in(everything))
+    counter = counter_for(main.model)
+
+    def part(*, removed: bool) -> RecordedTexts:
+        return RecordedTexts(
+            lambda: (text for text in texts if (start <= text.place < stop) is not removed), len(everything), counter
+        )
+
+    return Record(ref, part(removed=True), part(removed=False))
+
+
+def _messages(recorded: RecordedConversation) -> list[Message]:
+    return list(formats.read(formats.find(recorded.format), recorded.messages).messages)
+
+
+def _read(path: str) -> list[RecordedConversation]:
+    """Read a file that its agent may be writing: a last line that is not whole yet is left out."""
+    return transcripts.read(path, lenient=True)
+
+
+def _usage(recorded: RecordedConversation, start: int) -> Usage | None:
+    """Return the provider's last report, where it was about what is in the context now."""
+    reports = [report for report in recorded.usage if report.covers >= start]
+    if not reports:
+        return None
+    last = reports[-1]
+    return Usage(last.prompt, last.completion, last.cache_read, last.covers - start)
+
+
+def _window(recorded: RecordedConversation, settings: Settings) -> int | None:
+    known = settings.window_of(recorded.model or "")
+    if known.source != "default":
+        return known.window
+    return recorded.window
+
+
+def _in_named(named: Sequence[Path]) -> list[SessionFile]:
+    paths = [
+        path
+        for place in named
+        for path in (sorted(place.rglob("*.json*")) if place.is_dir() else [place])
+        if path.is_file()
+    ]
+    files = [SessionFile(path, kind_of(path), path.stat().st_mtime) for path in paths]
+    return sorted(files, key=lambda file: -file.changed)
+
+
+def _belongs(path: str, folder: str) -> bool:
+    return folder_of(Path(path))(folder)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError as error:
+        raise UnreadableTranscript(f"{path}: cannot be read ({error.strerror}): it was there before") from error
