@@ -132,8 +132,9 @@ class RecallServer:
             head = self._head(ref, why)
         else:
             records, looked = self._source.records_with(query, everywhere=scope == "all")
-            head = f"[{looked:,} sessions of {self._source.here if scope == 'project' else 'all folders'}; "
-            head += f"{answers.NOT_INSTRUCTIONS}]"
+            place = self._source.here if scope == "project" else "all folders"
+            sessions = "session" if looked == 1 else "sessions"
+            head = f"[{looked:,} {sessions} of {place}; {answers.NOT_INSTRUCTIONS}]"
         text = answers.searched(records, query, self._room(head))
         more = "\n`refold_recall` brings a text whole: `what` = its name, `session` = its session."
         return answers.capped(f"{head}\n{text}{more}" if text else f"{head}\nNothing holds these words.")
