@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Unpack
 
-    from refold.core._native import Messages, SDKValue
+    from refold.core._native import Messages, SDKValue, SystemPrompt, ToolDefinitions
     from refold.core.break_even import Course
     from refold.core.budget import Usage
     from refold.core.messages import Message, MessageId
@@ -125,6 +125,14 @@ class Meter:
         same = options.counter is seen.view.counter
         estimates = self._estimates if same else None
         return request_for(messages, options, transcript=self._transcript, estimates=estimates, start=start)
+
+    def set_fixed(self, system: SystemPrompt | None, tools: ToolDefinitions | None) -> None:
+        """Measure with another system prompt and other tools from now on; no message is counted again."""
+        self._options = replace(self._options, system=system, tools=tools)
+        if self._request is not None:
+            options = replace(self._options, format=self._request.format.name)
+            self._request, self._loaded = request_for((), options, measuring=True), frozenset()
+            self._place(self._request)
 
     def _look(self, request: Request) -> None:
         """Let the policy look at a few messages that it has not seen, so that a pass finds most of its work done."""

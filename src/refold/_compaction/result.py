@@ -54,6 +54,10 @@ class Result(Struct, frozen=True):
     `originals` are the messages before the compaction and `plans` all active plans, oldest first, without one that
     changes nothing: together they are everything `rewind` needs.
 
+    `origins` says for each of `messages` which of the `originals` it is, in rising order: the index, or None for a
+    message that a plan made (a digest, a marker). A message that no plan touched is `originals[origin]` itself, an
+    edited one stands for it; of neighbors that were joined into one message it is the first.
+
     Added in 0.1.0.
     """
 
@@ -64,6 +68,7 @@ class Result(Struct, frozen=True):
     originals: list[Any]
     plans: tuple[Plan, ...]
     format: str
+    origins: tuple[int | None, ...]
 
     def __repr__(self) -> str:
         return (
@@ -152,7 +157,7 @@ def assemble_result(
     Raises:
         BrokenConversation: it would.
     """
-    out = formats.assemble(shape, view, alternate=alternate)
+    out, sources = formats.assemble_with_sources(shape, view, alternate=alternate)
     newest = plans[-1]
     if not newest.empty:
         untouched = {
@@ -162,7 +167,8 @@ def assemble_result(
             shape, transcript, [untouched.get(id(native)) or shape.read(native, MessageId("written")) for native in out]
         )
     in_force = plans[:-1] if newest.empty else plans
-    return Result(out, system, newest, newest.sizes, list(messages), in_force, shape.name)
+    origins = tuple(map(transcript.index.get, sources))
+    return Result(out, system, newest, newest.sizes, list(messages), in_force, shape.name, origins)
 
 
 def fold_plans(transcript: Transcript, plans: Sequence[Plan]) -> tuple[Message, ...]:

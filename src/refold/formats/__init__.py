@@ -8,7 +8,7 @@ from refold.formats._bodies import (
     system_text,
     tools_text,
 )
-from refold.formats._native_list import assemble
+from refold.formats._native_list import assemble, assemble_with_sources
 from refold.formats._registry import (
     Format,
     broken,
@@ -23,6 +23,7 @@ __all__ = [
     "Format",
     "RequestBody",
     "assemble",
+    "assemble_with_sources",
     "broken",
     "close_body",
     "detect",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from refold.formats._registry import Format
 
-__all__ = ["assemble"]
+__all__ = ["assemble", "assemble_with_sources"]
 
 FILLER = Message(MessageId(""), "assistant", (Text("Understood."),))  # V07
 
@@ -27,7 +27,19 @@ def assemble(format: Format, messages: Sequence[Message], *, alternate: bool = F
     `alternate` joins all neighbors of one speaker, in any format, and has the assistant say a word between two users
     with nothing but tool traffic between them: some servers' chat templates skip that traffic and then want turns.
     """
+    return assemble_with_sources(format, messages, alternate=alternate)[0]
+
+
+def assemble_with_sources(
+    format: Format, messages: Sequence[Message], *, alternate: bool = False
+) -> tuple[list[Any], list[MessageId]]:
+    """Return the native list of messages, and for each entry the id of the message that it was written from.
+
+    An entry that was joined from several has the id of the first that a client sent, or of the first of ours.
+    """
     natives: list[Any] = []
+    sources: list[MessageId] = []
+    sent = False  # the last entry has a part that a client sent
     last: Message | None = None
     pieces = _pieces(format, messages)
     for piece in _in_turns(pieces) if alternate and not format.traits.alternates else pieces:
@@ -40,10 +52,14 @@ def assemble(format: Format, messages: Sequence[Message], *, alternate: bool = F
             and (alternate or not _neighbors(format, last, piece))
         ):
             natives[-1] = format.join(natives[-1], native)
+            if piece.native is not None and not sent:
+                sources[-1], sent = piece.id, True
         else:
             natives.append(native)
+            sources.append(piece.id)
+            sent = piece.native is not None
         last = piece
-    return natives
+    return natives, sources
 
 
 def _pieces(format: Format, messages: Sequence[Message]) -> Iterator[Message]:

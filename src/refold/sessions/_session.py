@@ -42,11 +42,12 @@ from refold.core.events import CompactionApplied, CompactionFailed, notify
 from refold.core.plan import past_compactions
 from refold.core.policy import When
 from refold.core.token_units import UNKNOWN_RATIO, Ratio
+from refold.core.transcript import ROOT
 from refold.errors import SessionNotFound, StoreError, UsageError
 from refold.models._thinking import binds_thinking
 from refold.policies._internal import REPAIR
 from refold.sessions._context_stats import Compacted, CompactionStats, ContextStats, SessionUsageReported
-from refold.sessions._entries import UsageEntry
+from refold.sessions._entries import Position, UsageEntry
 from refold.sessions._leases import acompaction_lease, compaction_lease, run_in_thread
 from refold.sessions._log import Log
 from refold.sessions._manual_plans import MARKER, condense_plan, truncate_plan, view_to_tag
@@ -79,7 +80,6 @@ if TYPE_CHECKING:
     from refold.core.view import View
     from refold.formats import Format
     from refold.sessions._context_stats import Recalled
-    from refold.sessions._entries import Position
     from refold.sessions._stores.protocol import Head, Store
 
 __all__ = ["Session", "compact_session", "get_context_stats", "needs_compaction"]
@@ -470,6 +470,19 @@ class Session:
             return
         id = resolve_id(state, to)
         self._rewind_to(state.at_plan(id) if id in state.plans else state.at_message(id))  # type: ignore[arg-type]
+
+    def rewind_messages(self, to: int = -1) -> None:
+        """Go back without deleting to fewer messages: `to` is how many stay, negative from the end, 0 for none.
+
+        Plans that were made with messages that go are deactivated.
+
+        Raises:
+            WriteConflict: another process wrote first.
+        """
+        ids = self._log.state.ids
+        count = to if to >= 0 else max(len(ids) + to, 0)
+        if count < len(ids):
+            self._rewind_to(self._log.state.at_message(ids[count - 1]) if count else Position(ROOT, 0, ()))
 
     def forward(self) -> None:
         """Undo the last rewind.

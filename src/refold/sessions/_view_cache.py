@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from refold._compaction.request import Request
-    from refold.core._native import Messages
+    from refold.core._native import Messages, SystemPrompt, ToolDefinitions
     from refold.core.budget import Usage
-    from refold.core.messages import Message
+    from refold.core.messages import Message, MessageId
     from refold.core.plan import Plan
     from refold.formats import Format
     from refold.sessions._log import Log
@@ -75,6 +75,7 @@ class ViewCache:
 
     def __init__(self) -> None:
         self.natives: list[Any] = []
+        self.sources: list[MessageId] = []  # of each native message, the id of the message it was written from
         self.messages: list[Message] = []
         self._transcript = Transcript()
         self._plans: tuple[Plan, ...] = ()
@@ -92,14 +93,16 @@ class ViewCache:
         in_order = provenance is None or provenance.in_order(fresh, transcript, plans)
         if same and known and more and in_order and _ends_unedited(self.messages):
             if fresh:
-                self.natives += formats.assemble(format, [self.messages[-1], *fresh])[1:]
+                natives, sources = formats.assemble_with_sources(format, [self.messages[-1], *fresh])
+                self.natives += natives[1:]
+                self.sources += sources[1:]
                 self.messages += fresh
         elif not (same and not more):
             newest = plans[-1] if plans and grown and not more and known and plans[:-1] == self._plans else None
             folded_on = None if newest is None or settings != self._settings else self._folded_on(newest)
             view = fold_plans(transcript, plans) if folded_on is None else folded_on
             self.messages = list(view if provenance is None else provenance.preserved(view, transcript, plans))
-            self.natives = formats.assemble(format, self.messages)
+            self.natives, self.sources = formats.assemble_with_sources(format, self.messages)
         self._transcript, self._plans, self._settings = transcript, plans, settings
         return self.natives
 
@@ -141,6 +144,12 @@ class SessionMeters:
             self._original_meter.vocabulary = self.view_meter.vocabulary
         self._original_meter.start = tuple(start)
         return self._original_meter
+
+    def set_fixed(self, system: SystemPrompt | None, tools: ToolDefinitions | None) -> None:
+        """Measure with another system prompt and other tools from now on."""
+        self._options |= {"system": system, "tools": tools}
+        for meter in filter(None, (self.view_meter, self._original_meter)):
+            meter.set_fixed(system, tools)
 
     @property
     def vocabulary(self) -> Ratio:

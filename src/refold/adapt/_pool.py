@@ -1,0 +1,98 @@
+"""Tracks of many conversations in one process, found again by their histories."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from contextlib import contextmanager
+from itertools import count
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from refold.adapt._track import Track, TrackOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Unpack
+
+__all__ = ["TrackPool"]
+
+Item = TypeVar("Item")
+
+
+class TrackPool(Generic[Item]):
+    """Tracks of the conversations that one adapter serves; for several threads and tasks.
+
+    A framework's extension point is one object for many conversations, often without a name for them. So a track is
+    found by the history that is passed: the one that knows its beginning. It belongs to one call at a time. A history
+    that is new here, or whose track is in use, gets a track of its own, which takes the plans over that fit.
+
+    Args:
+        size: how many conversations are remembered; the one not used for longest is forgotten, and read again when it
+            comes back. Without a stored state its plans are forgotten too.
+        stale_plans: as in `Track`; "drop" by default, because frameworks edit their histories.
+
+    The other options are those of `Track`.
+
+    Added in 0.1.0.
+    """
+
+    def __init__(
+        self, *, size: int = 256, stale_plans: Literal["raise", "drop"] = "drop", **options: Unpack[TrackOptions]
+    ) -> None:
+        self._size, self._stale_plans, self._options = size, stale_plans, options
+        self._sized = not {"model", "window", "budget"}.isdisjoint(options)
+        self._tracks: OrderedDict[int, tuple[Track[Item], str, str | None]] = OrderedDict()  # state and model of each
+        self._numbers = count()
+        self._lock = Lock()
+        self._new("", None)  # refuses a misspelt option at once
+
+    @contextmanager
+    def track(
+        self,
+        items: Sequence[Item],
+        *,
+        keys: Sequence[Any] | None = None,
+        state: str | None = None,
+        model: str | None = None,
+    ) -> Iterator[Track[Item]]:
+        """Lend the track of a conversation to a `with` block.
+
+        Args:
+            items: the history, as for `Track.fold`.
+            keys: what each item is known by, as for `Track.fold`.
+            state: what `Track.dump` returned last for this conversation, where the framework stores it: then these
+                plans are in force, whatever the pool remembers; None where the framework has no place for it.
+            model: the id of the model that is called, where the options name neither model nor window nor budget.
+
+        Raises:
+            UnreadablePlan: `state` is not the state of a track.
+        """
+        model = None if self._sized else model
+        track = self._take(list(items if keys is None else keys), state, model)
+        try:
+            yield track
+        finally:
+            with self._lock:
+                self._tracks[next(self._numbers)] = track, track.dump(), model
+                while len(self._tracks) > self._size:
+                    self._tracks.popitem(last=False)
+
+    def _take(self, keys: list[Any], state: str | None, model: str | None) -> Track[Item]:
+        """Return the track that knows most of a history, out of the pool, or a new one."""
+        with self._lock:
+            best, most, fork = None, 0, ""
+            for number, (track, dumped, known_model) in self._tracks.items():
+                if known_model != model or (state is not None and dumped != state):
+                    continue
+                common = track.common(keys)
+                if common <= most:
+                    continue
+                most, fork = common, dumped
+                best = number if common * 2 > len(track) else None  # else the history of another conversation
+            if best is not None:
+                return self._tracks.pop(best)[0]
+        return self._new(fork if state is None else state, model)
+
+    def _new(self, state: str, model: str | None) -> Track[Item]:
+        options = self._options if model is None else {**self._options, "model": model}
+        return Track.load(state, stale_plans=self._stale_plans, **options)

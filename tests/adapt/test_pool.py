@@ -1,0 +1,107 @@
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from refold.adapt import Track, TrackPool
+from refold.errors import UnknownOption, UnreadablePlan
+from tests.adapt.test_track import WINDOW, call, history
+from tests.compaction.test_meter import Counting
+
+
+def named(name, calls):
+    start, question, *rest = history(calls)
+    return [start, {**question, "content": f"Fix {name}."}, *rest]
+
+
+def folded(pool, items, **options):
+    with pool.track(items, **options) as track:
+        return track.fold(items), track
+
+
+def test_each_conversation_has_a_track_of_its_own_that_reads_only_what_is_new():
+    counter = Counting()
+    pool = TrackPool(window=1_000_000, counter=counter)
+    for size in range(10):
+        for name in ("billing", "search", "mail"):
+            folded(pool, named(name, size))
+    assert counter.counted == 3 * len(history(9))
+
+
+def test_a_conversation_in_use_is_read_anew_and_both_go_on_alone():
+    pool = TrackPool(window=WINDOW)
+    items = history(12)
+    _, track = folded(pool, items)
+    with pool.track(items) as one, pool.track(items) as other:
+        assert one is track
+        assert other is not one
+        assert other.fold(items).messages == one.fold(items).messages
+
+
+def test_a_branch_takes_the_plans_over_that_fit_it():
+    pool = TrackPool(window=WINDOW)
+    items = history(0)
+    for number in range(30):
+        items = [*items, *call(number)]
+        view, track = folded(pool, items)
+    plans = track.plans
+    assert len(plans) > 2
+    length = plans[0].base.length
+    branch = [*items[:length], {"role": "user", "content": "Something else."}]
+    _, branched = folded(pool, branch)
+    assert branched is not track
+    assert branched.plans == plans[:1]
+    assert folded(pool, items)[0].messages == view.messages
+
+
+def test_the_state_of_the_framework_counts_and_not_what_the_pool_remembers():
+    pool = TrackPool(window=WINDOW)
+    items = history(14)
+    _, track = folded(pool, items, state="")
+    state = track.dump()
+    assert state
+    assert folded(pool, items, state=state)[1] is track
+    with pool.track(items, state="") as fresh:
+        assert fresh is not track
+        assert fresh.plans == ()
+    with pytest.raises(UnreadablePlan), pool.track(items, state="no state"):
+        pass
+
+
+def test_the_conversation_not_used_for_longest_is_forgotten():
+    pool = TrackPool(window=WINDOW, size=2)
+    tracks = [folded(pool, named(name, 1))[1] for name in ("billing", "search", "mail")]
+    assert folded(pool, named("mail", 1))[1] is tracks[2]
+    assert folded(pool, named("billing", 1))[1] is not tracks[0]
+
+
+def test_the_model_of_a_call_gives_the_window_where_no_option_does():
+    pool = TrackPool()
+    items = history(3)
+    with pool.track(items, model="gpt-4o") as track, pool.track(items, model="gpt-4") as other:
+        assert track.settings["model"] == "gpt-4o"
+        assert other.settings["model"] == "gpt-4"
+    with TrackPool(window=WINDOW).track(items, model="gpt-4o") as track:
+        assert "model" not in track.settings
+
+
+def test_threads_share_a_pool():
+    pool = TrackPool(window=WINDOW)
+
+    def run(name):
+        views = []
+        for size in range(1, 25):
+            view, _ = folded(pool, named(name, size))
+            views.append(view.messages)
+        return views
+
+    names = [f"part {number}" for number in range(6)]
+    with ThreadPoolExecutor(6) as threads:
+        together = list(threads.map(run, names))
+    for name, views in zip(names, together, strict=True):
+        track = Track(window=WINDOW)
+        assert views == [track.fold(named(name, size)).messages for size in range(1, 25)]
+
+
+def test_a_misspelt_option_is_refused_at_once():
+    with pytest.raises(UnknownOption, match="window"):
+        TrackPool(windw=WINDOW)
