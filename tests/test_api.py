@@ -110,6 +110,13 @@ def test_a_second_compaction_stands_on_the_first_and_each_is_taken_back_alone():
     assert refold.rewind(second, to=0) == grown
 
 
+@pytest.mark.parametrize("to", [2, 99, -2])
+def test_going_back_to_more_plans_than_are_in_force_is_refused(to):
+    result = refold.compact(MESSAGES, budget=HALF)
+    with pytest.raises(UsageError, match=f"to={to}, but 1 plan is in force"):
+        refold.rewind(result, to=to)
+
+
 def test_a_plan_that_changes_nothing_is_not_in_force_and_going_back_takes_the_one_before():
     first = refold.compact(MESSAGES, budget=HALF)
     again = refold.compact(MESSAGES, budget=10 * ALL, plans=first.plans)
@@ -256,6 +263,7 @@ def test_an_asynchronous_summarizer_is_awaited():
         ({"budget": True}, BadBudget, "positive"),
         ({"budget": 1_000, "goal": 2_000}, BadBudget, "input budget"),
         ({"budget": 1_000, "goal": 1.5}, BadBudget, "share"),
+        ({"budget": 1_000, "goal": 40}, BadBudget, "for 40 % of the input budget give 0.4"),
         ({"budget": 1_000, "policy": "nope"}, UnknownPolicy, "nope"),
         ({"budget": 1_000, "format": "nope"}, UnknownFormat, "nope"),
         ({"budget": 1_000, "counter": "nope"}, UsageError, "nope"),

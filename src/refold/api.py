@@ -29,6 +29,7 @@ from refold._compaction.result import (
 from refold.core._engine import due, waiting
 from refold.core.budget import Budget
 from refold.core.counting import count_all
+from refold.core.plan import remaining_plans
 from refold.errors import BrokenConversation
 from refold.handlers import Handlers
 from refold.policies._internal import REPAIR
@@ -144,14 +145,14 @@ def rewind(
     that binds thinking to what stands before it, messages that were added under it lose theirs when it is taken back.
 
     Raises:
-        UsageError: the messages are not of the format, or their format cannot be told.
+        UsageError: the messages are not of the format, or their format cannot be told; or there are not so many plans.
 
     Added in 0.1.0.
     """
     originals = result.originals if isinstance(result, Result) else result
     in_force = result.plans if isinstance(result, Result) else tuple(plans)
     shape = format_for(originals, result.format if isinstance(result, Result) else format)
-    remaining = in_force[: to if to >= 0 else max(len(in_force) + to, 0)]
+    remaining = in_force[: remaining_plans(len(in_force), to)]
     return formats.assemble(shape, rewound(formats.read(shape, originals), in_force, remaining))
 
 

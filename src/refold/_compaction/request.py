@@ -57,6 +57,7 @@ __all__ = [
 # Where a report shows that the provider's vocabulary is another than ours, characters measure it as well as our tokens,
 # and more evenly: a digest has more tokens a character than what it stands for.
 CHARACTERS = CharCounter()
+PERCENT = 100  # a goal of so few tokens is a share that was written as a number
 
 # What an argument may be, and what to give; the others are checked where they are read.
 _KINDS: Mapping[str, tuple[Any, str]] = {
@@ -347,6 +348,9 @@ def _goal(policy: Policy, options: Options, budget: Budget) -> Limit:
             return Exactly(options.budget) if isinstance(options.budget, int) else policy.goal
         case bool():
             raise BadBudget("goal is a number of tokens or a share, not a truth value")
+        case int() as tokens if 0 < tokens <= PERCENT:
+            share = f"{tokens / 100:g}"
+            raise BadBudget(f"goal={tokens} means {tokens} tokens: for {tokens} % of the input budget give {share}")
         case int() as tokens if 0 < tokens <= budget.input:
             return Exactly(tokens)
         case int() as tokens:

@@ -15,7 +15,7 @@ from refold.core.edits import Edit, Hide, Insert, Rewrite
 from refold.core.messages import Message, MessageId, ToolResult
 from refold.core.transcript import ROOT, Transcript
 from refold.core.view import Cause, View
-from refold.errors import StalePlan
+from refold.errors import StalePlan, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
@@ -30,6 +30,7 @@ __all__ = [
     "base_of",
     "checked",
     "past_compactions",
+    "remaining_plans",
     "sealed",
     "tags",
     "usage_after",
@@ -221,6 +222,20 @@ def usage_after(plan: Plan, later: Container[MessageId], view: Sequence[Message]
     if not plan.sizes.calibrated:
         return None
     return Usage(plan.sizes.after, covers=sum(message.id not in later for message in view))
+
+
+def remaining_plans(count: int, to: int) -> int:
+    """Return how many of `count` plans stay when a caller goes back `to` a number of them, negative from the end.
+
+    Raises:
+        UsageError: there are not so many. To take back one of none is no error: the originals are what is there.
+    """
+    if not -max(count, 1) <= to <= count:
+        plans = "1 plan is" if count == 1 else f"{count} plans are"
+        raise UsageError(
+            f"to={to}, but {plans} in force: give how many stay, or a negative number of those to take back"
+        )
+    return to if to >= 0 else max(count + to, 0)
 
 
 def tags(plan: Plan) -> dict[MessageId, Tag]:  # N07

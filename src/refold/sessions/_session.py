@@ -39,7 +39,7 @@ from refold.core._preserved_thinking import bound_parts
 from refold.core.break_even import Course, course_of
 from refold.core.budget import Budget, Usage
 from refold.core.events import CompactionApplied, CompactionFailed, notify
-from refold.core.plan import past_compactions
+from refold.core.plan import past_compactions, remaining_plans
 from refold.core.policy import When
 from refold.core.token_units import UNKNOWN_RATIO, Ratio
 from refold.core.transcript import ROOT
@@ -455,12 +455,12 @@ class Session:
         or message that was rewound before. Messages stay when plans are deactivated.
 
         Raises:
-            UsageError: there is no such plan or message.
+            UsageError: there is no such plan or message, or there are not so many plans.
             WriteConflict: another process wrote first.
         """
         state = self._log.state
         if isinstance(to, int):
-            remaining = max(len(self.plans) + to, 0) if to < 0 else to
+            remaining = remaining_plans(len(self.plans), to)
             if remaining < len(self.plans):
                 self._forget_usage()
             self._in_flight_plans = self._in_flight_plans[: max(remaining - len(state.active), 0)]
