@@ -63,6 +63,29 @@ def test_a_replaced_sentence_stays_word_for_word_with_a_mark_behind_it():
     assert turns[2] in texts
 
 
+@pytest.mark.parametrize("goal", [11_750, 13_250, 14_750])
+def test_a_sentence_has_its_mark_also_where_its_turn_was_cut_or_came_back(goal):
+    pasted = "\n".join(f"The preview page {n} should list item number_{n} and also its price_{n}." for n in range(120))
+    lines = []
+    for turn, said in enumerate(
+        (
+            "Look around.",
+            f"Always use port 8080 for the preview server. Be quick.\n{pasted}",
+            "ok go",
+            "For the preview server use 9090 instead of 8080.",
+        )
+    ):
+        lines += [f"u: {said}"]
+        for n in range(5):
+            lines += [
+                f"a: next item number_7 | look(p{n}) as c{turn}x{n}",
+                f"t: c{turn}x{n} = {'x y ' * 300} number_{n * 7}",
+            ]
+    view = view_of(talk(*lines, "u: Go on."), window=10**7, goal=goal)
+    texts = [text_of(message) for message in view.after(Fit().edits(view)).messages if message.note is None]
+    assert [text for text in texts if "8080 for the preview server.\n[replaced in user turn 4]" in text]
+
+
 def test_a_mark_is_not_put_twice():
     turns = (
         "Look around.",

@@ -113,6 +113,18 @@ def test_an_output_bigger_than_the_goal_is_cut_to_whole_lines_with_its_errors():
     assert 0.9 * 3_000 <= view.tokens <= 3_000
 
 
+def test_an_output_that_is_cut_twice_in_one_plan_tells_of_all_its_lines():
+    rows = "\n".join(
+        f"{n} 汉字输出的一行内容各不相同第{n}号记录在此" for n in range(50)
+    )  # many tokens for its characters
+    steps = [line for n in range(8) for line in (f"a: 步 {n} | read(p{n}.py) as b{n}", f"t: b{n} = {n} ok")]
+    transcript = talk("u: 修好它。", *steps, "a: all | search(a) as c1", f"t: c1 = {rows}")
+    for goal in (350, 400, 450):
+        cut = outputs(fitted(transcript, goal))[-1]
+        shown = [line for line in cut.split("\n") if line in rows]
+        assert f"[… {50 - len(shown)} of 50 lines left out …]" in cut
+
+
 def test_a_users_message_bigger_than_the_goal_is_cut_last_and_keeps_its_pins():
     words = "\n".join(["some pasted line"] * 3_000 + ["Never delete the index."] + ["another pasted line"] * 3_000)
     view = fitted(talk("u: hello", "a: hi", f"u: Do this.\n{words}\nPlease finish it."), 2_000)
@@ -253,6 +265,17 @@ def test_pictures_that_were_answered_go_first_and_never_come_back_before_text():
     assert all(text.startswith(BODY) for text in outputs(view))
     assert len(pictures(fitted(transcript, whole - 6_500))) <= 1
     assert len(pictures(fitted(transcript, whole))) == 6
+
+
+def test_a_picture_that_was_seen_has_its_marker_wherever_lines_of_its_output_stand():
+    page = "\n".join(f"row {n} of the page has value_{n}" for n in range(80))
+    steps = (f"a: shot {n} value_7 | screenshot() as s{n}\nt: s{n} = {n} {page}[image]" for n in range(8))
+    lines = [line for step in steps for line in step.split("\n", 1)]
+    transcript = talk("u: Test the login page.", *lines, "a: The page works.", "u: Go on.")
+    for goal in (5_000, 12_000):
+        seen = [text for text in outputs(fitted(transcript, goal))[:-1] if "\nrow 1 " in text]
+        assert seen
+        assert all("[image seen earlier, left out: " in text for text in seen)
 
 
 def test_the_digest_stands_where_it_parts_no_call_from_its_result():

@@ -10,7 +10,8 @@ what will be needed again. Both ends are approached:
 1. `regions` splits the view by age: an old part, a protected newest part, the users' turns, and the newest turn with
    results that nothing has followed yet.
 2. A `Draft` holds the messages with changes on trial. Every change returns the tokens it saves, counted by the view's
-   own counter, so that no estimate is ever trusted. `undo` and `restore` take a change back exactly.
+   own counter, so that no estimate is ever trusted. `undo` and `restore` take a change back exactly, but for what was
+   settled: markers of pictures that were seen, and marks of sentences that were taken back.
 3. `reduction_order.shrink` applies `reductions`, the cheapest loss first, until the draft meets the goal less what the
    digest will need. Each is taken down in a `ReductionLog`.
 4. `selection` goes the other way for the old part: it is emptied, and then batches, calls and lines come back in the
@@ -26,12 +27,14 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from refold.core._typed_placeholders import shaped
 from refold.core.edits import Edit, Hide, Rewrite, patched
-from refold.core.messages import MessageId, Patch
+from refold.core.messages import MessageId, Patch, Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from refold.core.messages import Message, Part, Path
     from refold.core.view import View
@@ -58,6 +61,8 @@ class Draft:
         self.sizes: list[int] = list(view.sizes)
         self.hidden: list[bool] = [False] * len(self.messages)
         self.changes: dict[int, dict[Path, Part | None]] = {}
+        self.settled: dict[int, dict[Path, Part | None]] = {}
+        self.annotations: dict[tuple[int, Path], list[Callable[[str], str]]] = {}
         self.total = view.tokens
         self.extra = 0
         self.dropped: frozenset[int] = frozenset()
@@ -66,14 +71,34 @@ class Draft:
         """Change parts of a message, in place of earlier changes to the same parts; return the tokens saved."""
         changes = self.changes.setdefault(position, {})
         kinds = self.view.traits.picture_results
-        changes.update((patch.at, shaped(self.base[position], patch.at, patch.to, kinds)) for patch in patches)
+        changes.update(
+            (patch.at, shaped(self.base[position], patch.at, self._annotated(position, patch), kinds))
+            for patch in patches
+        )
         return self._recounted(position)
 
+    def settle(self, position: int, patches: Sequence[Patch]) -> int:
+        """Change parts of a message for good: `undo` goes back to this; return the tokens saved."""
+        saved = self.change(position, patches)
+        changes = self.changes[position]
+        self.settled.setdefault(position, {}).update((patch.at, changes[patch.at]) for patch in patches)
+        return saved
+
+    def annotate(self, position: int, at: Path, annotated: Callable[[str], str]) -> None:
+        """Settle a text of a message as a function returns it; every text that takes its place passes through, too."""
+        self.annotations.setdefault((position, at), []).append(annotated)
+        now = next((part for part in self.messages[position].parts if part.at == at), None)
+        if isinstance(now, Text) and annotated(now.text) != now.text:
+            self.settle(position, [Patch(at, now)])
+
     def undo(self, position: int, paths: Iterable[Path]) -> int:
-        """Take changes to parts of a message back; return the tokens saved, which is negative."""
-        changes = self.changes.get(position, {})
+        """Take changes to parts of a message back, to what was settled; return the tokens saved, which is negative."""
+        changes, settled = self.changes.get(position, {}), self.settled.get(position, {})
         for path in paths:
-            changes.pop(path, None)
+            if path in settled:
+                changes[path] = settled[path]
+            else:
+                changes.pop(path, None)
         return self._recounted(position)
 
     def changed(self, position: int, patches: Iterable[Patch]) -> dict[Path, Part | Unchanged | None]:
@@ -141,6 +166,14 @@ class Draft:
         message = self.messages[position]
         stays = message.opaques or message.id in self.view.stuck
         return self.view.leaves(message) if stays else self.sizes[position]
+
+    def _annotated(self, position: int, patch: Patch) -> Part | None:
+        """Return what a patch puts in a place, with the marks that belong there."""
+        to = patch.to
+        if isinstance(to, Text):
+            for annotated in self.annotations.get((position, patch.at), ()):
+                to = replace(to, text=annotated(to.text))
+        return to
 
     def _recounted(self, position: int) -> int:
         changes = self.changes.get(position)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
 from refold.core.messages import (
@@ -17,11 +15,7 @@ from refold.core.messages import (
     memoized,
 )
 
-if TYPE_CHECKING:
-    from refold.core.messages import Part, Path
-    from refold.core.view import View
-
-__all__ = ["content_replaced", "images_in", "is_pointer", "media_marker", "original_parts", "text_replaced"]
+__all__ = ["content_replaced", "images_in", "is_pointer", "media_marker", "text_replaced"]
 
 POINTER = "[output "
 LONGEST = 600  # characters of a pointer, which is one line
@@ -73,9 +67,3 @@ def media_marker(part: Image | File) -> Text:
         return Text(f"[{part.kind} seen earlier, left out: {part.name or part.media_type}]")
     size = f" {part.width}x{part.height}" if part.width else ""
     return Text(f"[image seen earlier, left out: {part.media_type or 'image'}{size}]")
-
-
-def original_parts(view: View, message: Message) -> dict[Path, Part]:
-    """Return the parts of a message as they were said, by path."""
-    original = view.original(message.id) or message
-    return {part.at: part for part in original.parts}

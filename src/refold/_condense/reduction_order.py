@@ -36,10 +36,9 @@ SHORT = 80  # characters of a long argument or an output in the newest batch, at
 
 
 class ReductionLog(Struct):
-    """What a fit has done, each in the order it was done; all but `pictures` can be taken back."""
+    """What a fit has done that can be taken back, each in the order it was done."""
 
     moves: list[Reduction] = []
-    images: list[Reduction] = []
     segments: list[range] = []
     users: list[range] = []
 
@@ -47,7 +46,7 @@ class ReductionLog(Struct):
 def shrink(draft: Draft, areas: Regions, target: int, users: int, log: ReductionLog) -> None:
     """Make the draft smaller until it meets the target; `users` is what users' turns may have in tokens.
 
-    `trail` takes down what was done.
+    `log` takes down what was done.
 
     First pictures that were answered, all but the newest: they are the dearest and the model has said what it saw.
     Old: output, arguments, reasoning, pictures, errors, whole batches. Then users beyond their share, the largest
@@ -55,7 +54,7 @@ def shrink(draft: Draft, areas: Regions, target: int, users: int, log: Reduction
     """
     every = range(len(draft.base))
     old, newer = range(areas.tail), range(areas.tail, len(every))
-    log.images += strip_seen_images(draft, areas.fresh)
+    strip_seen_images(draft, areas.fresh)
     calm = [position for position in newer if position not in areas.fresh]
     reduce_parts(draft, old, target, log, areas)
     log.segments += hide_segments(draft, areas, old, target)

@@ -23,7 +23,6 @@ from refold._condense.placeholders import (
     images_in,
     is_pointer,
     media_marker,
-    original_parts,
     text_replaced,
 )
 from refold._condense.shorten import shorten, shorten_arguments
@@ -35,6 +34,7 @@ from refold.core.messages import (
     Patch,
     Reasoning,
     Text,
+    ToolCall,
     ToolResult,
 )
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from refold._condense.fit_draft import Draft
     from refold._condense.regions import Regions
-    from refold.core.messages import Message
+    from refold.core.messages import Message, Path
 
 __all__ = [
     "Reduction",
@@ -55,6 +55,7 @@ __all__ = [
     "hide_repeats",
     "hide_segments",
     "hide_users",
+    "merged",
     "only_text",
     "original_result",
     "original_text",
@@ -77,7 +78,9 @@ REPEATED = 40  # characters from which words that are said again are no mere "go
 
 
 class Reduction(Struct, frozen=True):
-    """A change to a message that can be taken back; `result` is the output it concerns, `words` the text it cut.
+    """A change to a message that can be taken back; `words` is the text it cut.
+
+    `result` is the output it concerns, as the view has it.
 
     `harness` is the text with what a harness says in it, where that was cut; `ending` stands behind what is left of
     words.
@@ -90,6 +93,29 @@ class Reduction(Struct, frozen=True):
     words: str = ""
     harness: ShortenedHarness | None = None
     ending: str = ""
+
+    @property
+    def place(self) -> tuple[int, Path]:
+        """What it concerns: an output, a text, the calls of a message together, or its other parts."""
+        if self.result is not None:
+            return self.position, self.result.at
+        calls = any(isinstance(patch.to, ToolCall) for patch in self.patches)
+        return self.position, () if calls else self.patches[0].at
+
+
+def merged(reductions: Iterable[Reduction]) -> list[Reduction]:
+    """Return reductions with those of one place as one, where the last was: an output may be cut, and cleared later.
+
+    Such a reduction leaves what the last has left, and saves what all have saved.
+    """
+    by_place: dict[tuple[int, Path], Reduction] = {}
+    for last in reductions:
+        before = by_place.pop(last.place, None)
+        if before is not None:
+            patches = {patch.at: patch for patch in (*before.patches, *last.patches)}
+            last = replace(last, patches=tuple(patches.values()), saved=before.saved + last.saved)
+        by_place[last.place] = last
+    return list(by_place.values())
 
 
 def results_in(draft: Draft, positions: Iterable[int]) -> Iterator[tuple[int, ToolResult]]:
@@ -113,9 +139,10 @@ def clear_results(
             or len(result.text) + 2_000 * sum(isinstance(inner, Image | File) for inner in result.content) < worth
         ):
             continue
+        before = _as_viewed(draft, position, result)
         original = original_result(draft, position, result)
-        patches = list(content_replaced(result, pointer(draft.view.call_of(draft.base[position], result), original)))
-        reductions += [replace(reduction, result=result) for reduction in try_change(draft, position, patches)]
+        patches = list(content_replaced(before, pointer(draft.view.call_of(draft.base[position], result), original)))
+        reductions += [replace(reduction, result=before) for reduction in try_change(draft, position, patches)]
     return reductions
 
 
@@ -180,8 +207,8 @@ def drop_reasoning(draft: Draft, positions: Iterable[int], target: int, loop: in
     return reductions
 
 
-def strip_seen_images(draft: Draft, protected: Container[int]) -> list[Reduction]:
-    """Put markers in place of all pictures that the model has answered, but for the newest picture there is."""
+def strip_seen_images(draft: Draft, protected: Container[int]) -> None:
+    """Put markers for good in place of all pictures that the model has answered, but for the newest there is."""
     messages = draft.base
     images = [
         (position, image)
@@ -192,11 +219,10 @@ def strip_seen_images(draft: Draft, protected: Container[int]) -> list[Reduction
     answered = next(
         (position for position in range(len(messages) - 1, -1, -1) if messages[position].role == "assistant"), 0
     )
-    reductions: list[Reduction] = []
     for position, image in images[:-1]:
-        if position < answered and position not in protected:
-            reductions += try_change(draft, position, [Patch(image.at, media_marker(image))])
-    return reductions
+        patches = [Patch(image.at, media_marker(image))]
+        if position < answered and position not in protected and try_change(draft, position, patches):
+            draft.settle(position, patches)
 
 
 def strip_images(draft: Draft, positions: Iterable[int], target: int) -> list[Reduction]:
@@ -304,10 +330,9 @@ def cut_results(draft: Draft, positions: Iterable[int], target: int, least: int)
     cap = max(_cap([size for _, _, size in outputs], draft.total - target), least)
     for position, result, size in outputs:
         if size > cap and draft.total > target:
-            original = original_result(draft, position, result)
-            text = shorten(original.text, cap, draft.view.counter.text)
-            patches = text_replaced(result, text)
-            reductions.append(Reduction(position, patches, draft.change(position, patches), result))
+            before, original = _as_viewed(draft, position, result), original_result(draft, position, result)
+            patches = text_replaced(before, shorten(original.text, cap, draft.view.counter.text))
+            reductions.append(Reduction(position, patches, draft.change(position, patches), before))
     return reductions
 
 
@@ -372,8 +397,7 @@ def _original(draft: Draft, position: int) -> Message:
 
 def original_text(draft: Draft, position: int, part: Text) -> str:
     """Return words as they were said, whatever earlier plans did to them."""
-    message = draft.messages[position]
-    original = original_parts(draft.view, message).get(part.at) if message.patches else None
+    original = next((one for one in _original(draft, position).parts if one.at == part.at), None)
     return original.text if isinstance(original, Text) else part.text
 
 
@@ -390,10 +414,14 @@ def _cap(sizes: list[int], need: int) -> int:
 
 
 def original_result(draft: Draft, position: int, result: ToolResult) -> ToolResult:
-    """Return an output as it was said, whatever earlier plans did to it; the same whatever this draft does."""
-    message: Message = draft.base[position]
-    original = original_parts(draft.view, message).get(result.at) if message.patches else None
-    return original if isinstance(original, ToolResult) else result
+    """Return an output as it was said, whatever earlier plans and this draft did to it."""
+    original = next((one for one in _original(draft, position).results if one.at == result.at), None)
+    return original or _as_viewed(draft, position, result)
+
+
+def _as_viewed(draft: Draft, position: int, result: ToolResult) -> ToolResult:
+    """Return an output as the view has it, whatever this draft did to it."""
+    return next((one for one in draft.base[position].results if one.at == result.at), result)
 
 
 def _may_leave(draft: Draft, position: int, regions: Regions) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from refold._condense.placeholders import text_replaced
-from refold._condense.reductions import Reduction, only_text, original_result, shortened_words
+from refold._condense.reductions import merged, only_text, original_result, shortened_words
 from refold._condense.sentences import show_sentences
 from refold._condense.shorten import shorten, shortening
 from refold.core.messages import Patch, Text, ToolCall
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from refold._condense.fit_draft import Draft
     from refold._condense.reduction_order import ReductionLog
+    from refold._condense.reductions import Reduction
     from refold._condense.regions import Regions
 
 __all__ = ["refill"]
@@ -36,9 +37,7 @@ def refill(draft: Draft, areas: Regions, log: ReductionLog, room: int) -> None:
         show_sentences(draft, log, room)
     closing = frozenset(areas.answers)
     answers = [segment for segment in reversed(log.segments) if segment[-1] in closing]
-    markers: dict[int, list[Patch]] = {}  # of pictures that were answered, which never come back
-    for reduction in log.images:
-        markers.setdefault(reduction.position, []).extend(reduction.patches)
+    log.moves[:] = merged(log.moves)
     _requests_first(draft, areas, log, room)
     _show_whole(draft, [*reversed(log.users), *answers, *reversed(log.segments)], room)
     tries = TRIES
@@ -47,9 +46,7 @@ def refill(draft: Draft, areas: Regions, log: ReductionLog, room: int) -> None:
             break
         if draft.hidden[reduction.position]:
             continue
-        if draft.total + reduction.saved > room or not _put_back(
-            draft, reduction, room, markers.get(reduction.position, ())
-        ):
+        if draft.total + reduction.saved > room or not _put_back(draft, reduction, room):
             tries -= 1
             _put_part(draft, reduction, room)
     if draft.total < enough:
@@ -66,7 +63,7 @@ def _requests_first(draft: Draft, areas: Regions, log: ReductionLog, room: int) 
             and not (reduction.harness or draft.hidden[reduction.position])
         ):
             within = draft.total + int((room - draft.total) * REQUESTS)
-            if draft.total + reduction.saved > within or not _put_back(draft, reduction, within, ()):
+            if draft.total + reduction.saved > within or not _put_back(draft, reduction, within):
                 _put_part(draft, reduction, within)
 
 
@@ -86,12 +83,10 @@ def _show_whole(draft: Draft, segments: Sequence[range], room: int) -> None:
             draft.show(segment)
 
 
-def _put_back(draft: Draft, reduction: Reduction, room: int, markers: Sequence[Patch]) -> bool:
-    """Show an output as it was before this run, if it fits, with the markers of its pictures; tell whether it does."""
-    before = draft.changed(reduction.position, (*reduction.patches, *markers))
+def _put_back(draft: Draft, reduction: Reduction, room: int) -> bool:
+    """Show an output as it was before this run, if it fits; tell whether it does."""
+    before = draft.changed(reduction.position, reduction.patches)
     draft.undo(reduction.position, (patch.at for patch in reduction.patches))
-    if markers:
-        draft.change(reduction.position, markers)
     if draft.total > room:
         draft.restore(reduction.position, before)
     return draft.total <= room and draft.changed(reduction.position, reduction.patches) != before
@@ -114,6 +109,11 @@ def _put_part(draft: Draft, reduction: Reduction, room: int) -> None:
                 reduction.position, [Patch(reduction.patches[0].at, Text(reduction.harness.cut_to(limit, count)))]
             )
     elif reduction.result:
+        draft.undo(reduction.position, before)  # so that markers of its pictures stand beside its lines
+        markers = [
+            part for part in draft.changed(reduction.position, reduction.patches).values() if isinstance(part, Text)
+        ]
+        limit -= sum(count(marker.text) + 2 for marker in markers)
         longer = shorten(original_result(draft, reduction.position, reduction.result).text, limit, count)
         draft.change(reduction.position, text_replaced(reduction.result, longer))
     else:

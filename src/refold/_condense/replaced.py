@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -22,7 +23,7 @@ from refold._condense.digest.turns import turn_numbers
 from refold._condense.pins import sentences_of
 from refold._salience.atoms import kind_of, names_of
 from refold._salience.words import words_of
-from refold.core.messages import Patch, Text, memoized
+from refold.core.messages import Text, memoized
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -131,22 +132,23 @@ def _sentences(message: Message) -> tuple[_Sentence, ...]:
 
 
 def mark_replaced(draft: Draft) -> None:
-    """Put a mark behind each sentence of the view that was replaced, where it is as it was said."""
+    """Put a mark behind each sentence of the view that was replaced, wherever a draft shows it word for word."""
     for replacement in replacements(draft.view.transcript):
         position = draft.view.index.get(replacement.message)
-        if position is None:
+        original = draft.view.original(replacement.message)
+        if position is None or original is None:
             continue
-        for part in draft.messages[position].parts:
-            if isinstance(part, Text) and not part.ours and (marked := _marked(part.text, replacement)):
-                draft.change(position, [Patch(part.at, Text(marked))])
+        for part in original.parts:
+            if isinstance(part, Text) and not part.ours and replacement.sentence in part.text:
+                draft.annotate(position, part.at, partial(_marked, replacement))
                 break
 
 
-def _marked(text: str, replacement: Replacement) -> str:
-    """Return a text with a mark on a line of its own behind the sentence; nothing where there is nothing to mark."""
+def _marked(replacement: Replacement, text: str) -> str:
+    """Return a text with a mark on a line of its own behind the sentence, where the sentence stands without one."""
     head, sentence, tail = text.partition(replacement.sentence)
     if not sentence or tail.lstrip().startswith(MARK):
-        return ""
+        return text
     rest = tail.lstrip(" ")
     between = "\n" if rest and not rest.startswith("\n") else ""
     return f"{head}{sentence}\n{MARK}{replacement.turn}]{between}{rest}"

@@ -20,6 +20,7 @@ from refold._condense.reductions import (
     clear_results,
     cut_texts,
     hide_segments,
+    merged,
     original_result,
     pinned_in,
     results_in,
@@ -93,6 +94,7 @@ class Selection:
         self, draft: Draft, areas: Regions, log: ReductionLog, elsewhere: Callable[[Iterable[Message]], Iterable[str]]
     ) -> None:
         self.draft, self.log = draft, log
+        log.moves[:] = merged(log.moves)
         worth = worth_of(draft.view.transcript)
         covered = frozenset(elsewhere(draft.remaining())).union(*map(mentioned_in, draft.remaining()))
         units = list(_units(draft, log, worth, areas))
@@ -123,7 +125,7 @@ class Selection:
 
     def fill(self, room: int) -> None:
         """Bring back what is likeliest needed, each for its size, until the room is filled."""
-        draft, chosen = self.draft, self.chosen
+        draft, chosen, before = self.draft, self.chosen, len(self.chosen)
         for _ in range(ROUNDS):  # neighbors merge, so that what was chosen is smaller than its parts
             if draft.total >= room - int(room * SLACK):
                 break
@@ -139,7 +141,7 @@ class Selection:
                     over -= int(units.pop().cost)
                     dropped.append(chosen.pop())
                 _take_back(draft, dropped, chosen)
-        _settle(draft, self.log, chosen)
+        _settle(draft, self.log, chosen[before:])
 
 
 def select(
@@ -160,7 +162,7 @@ def select(
     Where even the emptied old part leaves too much, nothing comes back: the order of loss has to go on.
     """
     old = range(areas.tail)
-    log.images += strip_seen_images(draft, areas.fresh)
+    strip_seen_images(draft, areas.fresh)
     if draft.total <= room:
         return None
     reduce_parts(draft, old, 0, log, areas)
@@ -209,10 +211,7 @@ def _units(draft: Draft, log: ReductionLog, worth: Mapping[str, float], areas: R
     """Yield what can come back, newest first: each hidden batch, then what its messages lost."""
     moves: dict[int, list[Reduction]] = {}
     for reduction in log.moves:
-        others = moves.setdefault(reduction.position, [])
-        if reduction.words:  # words that were cut after a harness's words beside them: the last cut holds
-            others[:] = [one for one in others if not one.words or one.patches[0].at != reduction.patches[0].at]
-        others.append(reduction)
+        moves.setdefault(reduction.position, []).append(reduction)
     newer = NEWER / max(len(draft.base), 1)
     answers = {position: READ * FADING**age for age, position in enumerate(reversed(areas.answers))}
     batch_of: dict[int, Unit] = {}
@@ -430,11 +429,11 @@ def _with_pinned(draft: Draft, reduction: Reduction, text: str, some: Sequence[S
 
 
 def _settle(draft: Draft, log: ReductionLog, chosen: Sequence[Choice]) -> None:
-    """Leave in the trail what can still come back whole: batches that are hidden, moves that nothing was chosen of."""
+    """Leave in the log what can still come back whole: batches that are hidden, moves that nothing was chosen of."""
     log.segments[:] = [batch for batch in log.segments if all(draft.hidden[position] for position in batch)]
-    done: Mapping[int, Reduction] = {
-        id(reduction): reduction
+    done = {
+        (choice.reduction if isinstance(choice, Lines) else choice).place
         for choice in chosen
-        if (reduction := choice.reduction if isinstance(choice, Lines) else choice) and isinstance(reduction, Reduction)
+        if isinstance(choice, Lines | Reduction)
     }
-    log.moves[:] = [reduction for reduction in log.moves if id(reduction) not in done]
+    log.moves[:] = [reduction for reduction in log.moves if reduction.place not in done]
