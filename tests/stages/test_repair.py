@@ -195,3 +195,55 @@ def test_reasoning_that_leads_to_nothing_goes_however_much_there_is_of_it():
     said = [user(), *[dict(thought) for _ in range(4)]]
     out, broken, _ = mended("openai-responses", said, Repair())
     assert (out, broken) == ([user()], ())
+
+
+def call(id, arguments="{}"):
+    return {"type": "function_call", "call_id": id, "name": "f", "arguments": arguments}
+
+
+def output(id, text="A", kind="function_call_output"):
+    return {"type": kind, "call_id": id, "output": text}
+
+
+REPAIRED = [Repair(), CloseCalls(), Repair()]
+REPAIRED_BY_HIDING = [Repair(), CloseCalls(hide=True), Repair()]
+
+
+def test_a_call_made_up_for_a_result_does_not_take_a_later_result_whose_call_the_provider_stores():
+    said = [call("c2"), output("c0"), {"type": "item_reference", "id": "msg_1"}, output("c0", "B")]
+    out, broken, _ = mended("openai-responses", said, *REPAIRED)
+    assert broken == ()
+    assert out[-1] is said[-1]
+    made, moved = (item for item in out if item.get("call_id") not in ("c2", "c0", None))
+    assert (made["type"], moved["output"]) == ("function_call", "A")
+    assert made["call_id"] == moved["call_id"]
+
+
+@pytest.mark.parametrize("stages", [REPAIRED, REPAIRED_BY_HIDING])
+def test_an_id_twice_in_calls_that_still_wait_is_left_to_wait(stages):
+    said = [call("c2"), call("c1"), call("c2", '{"n": 1}'), output("c2")]
+    out, broken, edits = mended("openai-responses", said, *stages)
+    assert (out, broken, edits) == (said, (), ())
+
+
+def test_a_result_of_another_kind_beside_the_one_that_the_call_takes_gets_a_call_of_its_own():
+    said = [call("c0"), output("c0", "B", "custom_tool_call_output"), output("c0")]
+    out, broken, _ = mended("openai-responses", said, *REPAIRED)
+    assert broken == ()
+    assert [item["type"] for item in out] == [
+        "function_call",
+        "message",
+        "custom_tool_call",
+        "custom_tool_call_output",
+        "function_call_output",
+    ]
+    assert all(any(item is one for one in out) for item in said)
+    hidden, broken, _ = mended("openai-responses", said, *REPAIRED_BY_HIDING)
+    assert (hidden, broken) == ([said[0], said[2]], ())
+
+
+def test_a_call_with_a_result_of_another_kind_does_not_keep_others_waiting():
+    said = [call("c0"), call("c1"), call("c1", '{"n": 1}'), output("c0", "B", "custom_tool_call_output"), output("c1")]
+    out, broken, _ = mended("openai-responses", said, *REPAIRED_BY_HIDING)
+    assert broken == ()
+    assert [item.get("arguments") for item in out if item["type"] == "function_call"] == ["{}", "{}"]

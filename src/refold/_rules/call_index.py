@@ -286,7 +286,7 @@ class _IdIndexer:
         self.after_results = False
         self.quiet = 0  # position after the last message that ends all waiting
         self.begun = False  # something of the model's stands before; a list without that continues a stored one
-        self.after_reference = False  # a reference stands before, to an item that may be any call
+        self.reference: int | None = None  # position of the first reference, to an item that may be any call
 
     def add(self, position: int, message: Message) -> None:
         """Take the next message."""
@@ -304,8 +304,8 @@ class _IdIndexer:
                         self.index.orphans.append(placed)
                 case ToolResult(server=False):
                     self._add_result(position, part)
-                case Opaque(kind="item_reference"):
-                    self.after_reference = True
+                case Opaque(kind="item_reference") if self.reference is None:
+                    self.reference = position
                 case Opaque(kind="mcp_approval_response") if not self.begun:
                     self.index.head = position + 1
                 case Opaque(last=True):  # it closes the list, and what is open then gets no result
@@ -322,19 +322,39 @@ class _IdIndexer:
             for open_call in waiting:
                 deferred = open_call.placed.call.deferred
                 (index.deferred if deferred else open_call.group.open).append(open_call.placed)
-        index.pending = [placed for group in index.groups for placed in group.open if self._is_pending(placed)]
+        self._settle_other_kinds()
+        late = {id(placed.call) for placed, _ in index.late}
+        for placed, answer in index.late:
+            known = self.answered.get(_key(placed.call), answer)
+            self.answered[_key(placed.call)] = max(known, answer, key=lambda placed: placed.position)
+        open_ = [placed for group in index.groups for placed in group.open if placed.position >= self.quiet]
+        if any(id(placed.call) not in late and self._is_unanswered(placed) for placed in open_):
+            index.pending = [placed for placed in open_ if id(placed.call) not in late]  # all, so that none is closed
         return index
 
-    def _is_pending(self, placed: PlacedCall) -> bool:
-        """Tell whether an open call awaits its result: it stands at the end, and is no answered call once more."""
+    def _settle_other_kinds(self) -> None:
+        """Take results of another kind from calls that got one of their own: those had a call that is not here."""
+        index = self.index
+        answered = {id(placed.call) for group in index.groups for placed, _ in group.pairs}
+        strays = [answer for placed, answer in index.late if id(placed.call) in answered]
+        if strays:
+            index.late = [(placed, answer) for placed, answer in index.late if id(placed.call) not in answered]
+            for answer in strays:
+                stored = self.reference is not None and self.reference < answer.position
+                (index.stored if stored else index.orphans).append(answer)
+            index.stored.sort(key=lambda placed: placed.position)
+            index.orphans.sort(key=lambda placed: placed.position)
+
+    def _is_unanswered(self, placed: PlacedCall) -> bool:
+        """Tell whether an open call is no answered call once more."""
         answer = self.answered.get(_key(placed.call))
-        return placed.position >= self.quiet and (answer is None or answer.position < placed.position)
+        return answer is None or answer.position < placed.position
 
     def _add_stored(self, placed: PlacedResult) -> bool:
         """Add a result whose call may be one that the provider stores; return False where it cannot be."""
         if not self.begun:
             self.index.head = placed.position + 1
-        elif not self.after_reference:
+        elif self.reference is None:
             return False
         self.index.stored.append(placed)
         return True

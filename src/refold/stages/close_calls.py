@@ -140,7 +140,8 @@ class _Work:
             self._drop(orphan)
             return
         call = self._call_for(orphan.result)
-        if not orphan.result.call_id and not (self.together and orphan.result.name):
+        named = orphan.result.call_id or (self.together and orphan.result.name)
+        if not named or self._comes_again_stored(orphan):
             call = replace(call, call_id=f"call_{message.id.rpartition(':')[2]}")  # pairs are made by id here
             self._drop(orphan)
             result = replace(_detached(orphan.result), call_id=call.call_id)
@@ -240,6 +241,17 @@ class _Work:
         """Tell whether a message holds signed reasoning, or stands behind reasoning that may not be left alone."""
         led_to = any(second == position for _, second in self.view.constraints.pairs)
         return led_to or _sealed(self.view.messages[position])
+
+    def _comes_again_stored(self, orphan: PlacedResult) -> bool:
+        """Tell whether a later result with the id of an orphan answers a call that the provider stores.
+
+        A call of that id in the list would take this result too, as its second one.
+        """
+        return any(
+            (stored.result.call_id, stored.result.kind) == (orphan.result.call_id, orphan.result.kind)
+            for stored in self.index.stored
+            if stored.position > orphan.position
+        )
 
     def _drop(self, placed: PlacedCall | PlacedResult) -> None:
         part = placed.call if isinstance(placed, PlacedCall) else placed.result
