@@ -1,6 +1,7 @@
 """What a user pasted into a turn: code, quotations, documents in tags. Sentences in it are not the user's own.
 
-In doubt a text is the user's: a fence without an end, tags that name a task or a request, other tags.
+In doubt a text is the user's: a fence without an end, tags that name a task or a request, other tags. So is what
+follows lines that an earlier plan left out, up to the next fence: a fence may have been among them.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["pasted_spans", "without_pasted"]
 
-FENCE = re.compile(r"^[ \t]*(```+|~~~+)([^\n]*)$", re.M)
+FENCE = re.compile(r"^[ \t]*(?:(```+|~~~+)([^\n]*)|\[… [^\]\n]{1,60} left out …\].*)$", re.M)  # or what left some out
 QUOTED = re.compile(r"(?:^[ \t]*>[^\n]*(?:\n|\Z))+", re.M)
 OPENING = re.compile(r"^[ \t]*<([A-Za-z][\w-]*)(?: [^<>\n]*)?>", re.M)
 # Words in the names of elements that hold what was pasted, and words of those that hold what is asked for.
@@ -57,14 +58,35 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _fenced(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the blocks between a fence and the next one that is as long and bears no label."""
+    """Yield the blocks between a fence and the next one that is as long and bears no label.
+
+    A block ends where lines are left out; whether the fence behind them ends it too is told by those that follow.
+    """
     opening: re.Match[str] | None = None
-    for match in FENCE.finditer(text):
-        if opening is None:
+    cut = False  # lines are left out since the last fence
+    matches = list(FENCE.finditer(text))
+    for number, match in enumerate(matches):
+        if match[1] is None:
+            if opening is not None and not cut:
+                yield opening.start(), match.start()
+            cut = True
+        elif cut:
+            opening, cut = (None if _closes(matches[number:]) else match), False
+        elif opening is None:
             opening = match
         elif match[1].startswith(opening[1]) and not match[2].strip():
             yield opening.start(), match.end()
             opening = None
+
+
+def _closes(matches: Sequence[re.Match[str]]) -> bool:
+    """Tell whether the first of these fences ends a block: one with a label, and the end, find all blocks ended."""
+    bare = 0
+    for match in matches:
+        if match[1] is None or match[2].strip():
+            break
+        bare += 1
+    return bare % 2 == 1
 
 
 def _elements(text: str) -> Iterator[tuple[int, int]]:
