@@ -247,3 +247,16 @@ def test_a_call_with_a_result_of_another_kind_does_not_keep_others_waiting():
     out, broken, _ = mended("openai-responses", said, *REPAIRED_BY_HIDING)
     assert broken == ()
     assert [item.get("arguments") for item in out if item["type"] == "function_call"] == ["{}", "{}"]
+
+
+def test_a_call_made_up_for_a_result_behind_two_messages_of_the_model_has_them_joined():
+    said = [
+        {"role": "user", "parts": [{"text": "go"}]},
+        {"role": "model", "parts": [{"text": "first"}]},
+        {"role": "model", "parts": [{"text": "second"}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"output": "A"}}}]},
+    ]
+    out, broken, _ = mended("gemini", said, *REPAIRED)
+    assert broken == ()
+    assert [part.get("text") for part in out[1]["parts"]][:2] == ["first", "second"]
+    assert out[-1] is said[-1]

@@ -25,13 +25,15 @@ class CallsAfterUser(CutAnywhere, frozen=True):
     name: str = "turns"
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
-        """Return the messages with calls that follow the model's own."""
-        return tuple(
-            Violation(self.name, "calls follow another message of the model", (position,), (message.id,))
-            for position, message in enumerate(messages)
-            if position
-            and message.role == "assistant"
-            and message.calls
-            and messages[position - 1].role == "assistant"
-            and not joined(messages[position - 1], message)
-        )
+        """Return where messages with calls follow the model's own, each message with those that it is written with."""
+        starts: dict[int, None] = {}
+        start = 0
+        for position, message in enumerate(messages):
+            before = messages[position - 1] if position else None
+            follows = before is not None and before.role == message.role == "assistant"
+            if before is None or not follows or not joined(before, message):
+                start = position
+            if message.role == "assistant" and message.calls and start and messages[start - 1].role == "assistant":
+                starts[start] = None
+        text = "calls follow another message of the model"
+        return tuple(Violation(self.name, text, (position,), (messages[position].id,)) for position in starts)
