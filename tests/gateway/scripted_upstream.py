@@ -21,7 +21,7 @@ def call(url, method="POST", path="/v1/chat/completions", body=None, headers=Non
     if CONTROL.match(path):
         headers = {"x-refold-token": ADMIN, **(headers or {})}
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=20)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
     raw = body if isinstance(body, bytes | None) else json.dumps(body).encode()
     connection.request(method, path, raw, {"content-type": "application/json", **(headers or {})})
     answer = connection.getresponse()
