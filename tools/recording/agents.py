@@ -11,7 +11,7 @@ from pathlib import Path
 from refold.testing.provider import ScriptedReply
 from tools.recording.run import FAREWELL, QUESTION, SUMMARY, TASK, Run, Step, Tools, free_port
 
-__all__ = ["AGENTS", "Agent"]
+__all__ = ["AGENTS", "Agent", "write_codex_settings"]
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,8 @@ def _claude_code_script(run: Run) -> list[Step]:
     ]
 
 
-def _codex(run: Run) -> Iterator[tuple[str, Path]]:
+def write_codex_settings(run: Run) -> None:
+    """Point Codex at the provider of a run."""
     run.write(
         ".codex/config.toml",
         'model = "gpt-5"\nmodel_provider = "scripted"\napproval_policy = "never"\nsandbox_mode = "danger-full-access"\n'
@@ -61,6 +62,10 @@ def _codex(run: Run) -> Iterator[tuple[str, Path]]:
         f'[model_providers.scripted]\nname = "scripted"\nbase_url = "{run.provider.openai_url}"\n'
         'wire_api = "responses"\nenv_key = "OPENAI_API_KEY"\n',
     )
+
+
+def _codex(run: Run) -> Iterator[tuple[str, Path]]:
+    write_codex_settings(run)
     run.call("codex", "exec", "--skip-git-repo-check", TASK)
     run.call(
         "codex",

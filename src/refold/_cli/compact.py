@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 @options.files
 @options.output
 @click.option("--plan-out", metavar="PLAN", help="Write the plan to this file, for `refold apply` and `refold diff`.")
+@click.option(
+    "--in-place",
+    is_flag=True,
+    help="Write the compaction into the session file, which Claude Code, Codex or pi then resumes.",
+)
+@click.option(
+    "--backup", metavar="FILE", help="Where --in-place keeps the original; by default FILE.orig beside the session."
+)
 @options.reading
 @options.budgeted
 @options.summarized
@@ -28,6 +36,8 @@ def command(
     files: tuple[str, ...],
     out: str,
     plan_out: str | None,
+    in_place: bool,
+    backup: str | None,
     how: options.ReadOptions,
     policy_options: options.PolicyOptions,
     handlers: Handlers,
@@ -37,10 +47,24 @@ def command(
 
     If the system prompt or the tools are separate from the messages, a request body is written, else the list of
     messages. For several files OUT is a folder. `--json` prints a report on standard error.
+
+    With `--in-place` a session of Claude Code, Codex or pi is compacted where it is, and the agent resumes it. All that
+    was in the file stays in it, and the original is kept beside it.
     """
     from refold._cli import files as reading
+    from refold._cli import in_place as writing
     from refold._cli import output
     from refold.errors import UsageError
+
+    def work(talk: InputConversation) -> Result:
+        return _compacted(talk, policy_options, handlers, plan_out)
+
+    if backup is not None and not in_place:
+        raise UsageError("--backup keeps the original of a session that is written --in-place: give both")
+    if in_place:
+        if out != reading.STDIN:
+            raise UsageError("--in-place and --output exclude each other: give one")
+        return writing.compacted_in_place(files, backup, how, work, _report, as_json=as_json)
 
     named = reading.expanded(files)
     if plan_out is not None and len(named) > 1:
@@ -49,14 +73,7 @@ def command(
         raise UsageError("messages and plan cannot both go to standard output: name a file for one of them")
     if plan_out is not None:
         output.writable(plan_out)
-    return each(
-        files,
-        out,
-        how,
-        "Compacting",
-        lambda talk: _compacted(talk, policy_options, handlers, plan_out),
-        as_json=as_json,
-    )
+    return each(files, out, how, "Compacting", work, as_json=as_json)
 
 
 def each(

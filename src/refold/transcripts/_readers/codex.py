@@ -33,7 +33,7 @@ _ITEMS = frozenset(
         "web_search_call",
     }
 )
-_OWN = frozenset(
+OWN_FIELDS = frozenset(
     {"internal_chat_message_metadata_passthrough", "timestamp"}
 )  # the client's own fields; the API refuses them
 # Beginnings of users' messages that the client writes itself; they begin no turn of a person.
@@ -168,7 +168,7 @@ class _CodexSession:
         elif self._reply < 0 and not str(kind).endswith("_output"):
             self._reply = len(self.items)
         self.items.append(
-            {key: value for key, value in item.items() if key not in _OWN} if _OWN & item.keys() else item
+            {key: value for key, value in item.items() if key not in OWN_FIELDS} if OWN_FIELDS & item.keys() else item
         )
 
     def _count(self, info: object) -> None:

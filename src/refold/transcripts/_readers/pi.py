@@ -32,7 +32,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     """Yield the one conversation of a session: in a tree, the path to the newest entry."""
     aside = SkippedItems()
     session = _PiSession(aside)
-    path = _path(document.objects, aside)
+    path = path_of(document.objects)
     for at, (number, row) in enumerate(document.objects):
         if at in path:
             session.take(number, row)
@@ -50,7 +50,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     )
 
 
-def _path(rows: list[Row], aside: SkippedItems) -> set[int]:
+def path_of(rows: list[Row]) -> set[int]:
     """Return the entries from the newest one up to the root; all of them in a file without a tree."""
     places = {row["id"]: at for at, (_, row) in enumerate(rows) if isinstance(row.get("id"), str) and "parentId" in row}
     if not places:
@@ -94,14 +94,16 @@ class _PiSession:
         content = message.get("content")
         match message["role"]:
             case "user":
-                self.talk.user(content if isinstance(content, str) else [_block(block) for block in blocks_of(content)])
+                self.talk.user(
+                    content if isinstance(content, str) else [converted_block(block) for block in blocks_of(content)]
+                )
             case "toolResult":
-                blocks = [_block(block) for block in blocks_of(content)]
+                blocks = [converted_block(block) for block in blocks_of(content)]
                 self.talk.result(message["toolCallId"], blocks, is_error=bool(message.get("isError")))
             case "bashExecution":
                 self._command(number, message)
             case _:
-                self._answer(number, message, [_block(block) for block in blocks_of(content)])
+                self._answer(number, message, [converted_block(block) for block in blocks_of(content)])
 
     def _command(self, number: int, message: Json) -> None:
         if message.get("excludeFromContext"):
@@ -124,7 +126,7 @@ class _PiSession:
         self.talk.assistant(blocks)
 
 
-def _block(block: Any) -> Any:
+def converted_block(block: Any) -> Any:
     """Return pi's block in Anthropic's shape; what is unknown goes through."""
     match block:
         case {"type": "thinking"}:
