@@ -184,7 +184,7 @@ def test_endless_heads_are_ended(plain):
     assert b"still open" not in raw(serving.url, b"GET / HTTP/1.1\r\nhost: localhost\r\nx: " + b"a" * 300_000, 1)
 
 
-def test_a_body_that_unpacks_to_more_than_is_taken_is_refused(gateway):
+def test_a_body_that_is_decompressed_to_more_than_is_taken_is_refused(gateway):
     serving, provider = gateway(max_body=100_000)
     bomb = gzip.compress(b" " * 50_000_000)
     assert len(bomb) < 100_000

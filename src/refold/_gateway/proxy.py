@@ -84,16 +84,16 @@ class Exchanges:
         self._native = native
         self._deferred = deferred
         self._metrics = metrics
-        self._unpacking = asyncio.Semaphore(1)
+        self._decompressing = asyncio.Semaphore(1)
         self._large_bodies = asyncio.Semaphore(1)  # held for work of this process alone, never for what may take long
 
     async def decompressed(self, raw: bytes, encoding: bytes, limit: int) -> bytes | None:
-        """Return a body without its compression, unpacked beside the event loop: one at a time, since each may grow.
+        """Return a body decompressed beside the event loop: one at a time, since each may grow.
 
         Raises:
             GatewayError: it becomes larger than the limit (413).
         """
-        async with self._unpacking:
+        async with self._decompressing:
             return await asyncio.to_thread(decompressed, raw, encoding, limit)
 
     def run(self, exchange: Exchange, send: Send, begun: float) -> Awaitable[None]:

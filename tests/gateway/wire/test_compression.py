@@ -8,7 +8,7 @@ import pytest
 
 from refold._gateway.server.serving import Serving
 from refold._gateway.settings import GatewaySettings
-from refold._gateway.wire.compression import READABLE, TooLong, Unreadable, unpacker, whole
+from refold._gateway.wire.compression import READABLE, TooLong, Unreadable, decompressor, whole
 from tests.gateway.scripted_upstream import ADMIN, call, chat, upstream
 
 if sys.version_info >= (3, 14):
@@ -51,7 +51,7 @@ def packed(events, encoding):
     return [*pieces, machine.flush()]
 
 
-def unpacked(data, encoding):
+def decompressed(data, encoding):
     if encoding == b"frames":
         return zstd.decompress(data)
     return whole(data, encoding.decode(), 1_000_000) if encoding not in BITS else zlib.decompress(data, BITS[encoding])
@@ -90,7 +90,7 @@ def test_an_overflow_early_in_a_compressed_stream_is_answered_by_a_shorter_reque
         status, told, data = call(serving.url, path="/v1/responses", body=responses(12), headers=headers)
         figures = call(serving.url, "GET", "/metrics")[2].decode()
     assert (status, told["x-refold-done"]) == (200, "recovered"), told
-    assert unpacked(data, encoding) == b"".join(ANSWER)
+    assert decompressed(data, encoding) == b"".join(ANSWER)
     assert len(seen[1][1]) < len(seen[0][1])
     assert b"accept-encoding: gzip, deflate, br, zstd\r\n" in seen[0][0].lower(), "what can be read here is asked for"
     assert 'refold_tokens_total{kind="input"} 3210.0' in figures
@@ -112,27 +112,27 @@ def test_a_compressed_stream_that_says_something_else_goes_on_as_it_came():
     assert data == b"".join(pieces)
 
 
-def test_what_cannot_be_unpacked_goes_to_the_client_as_it_is():
+def test_what_cannot_be_decompressed_goes_to_the_client_as_it_is():
     async def answer(reader, writer):
         writer.write(HEAD % b"gzip" + b"5\r\nhello\r\n0\r\n\r\n")
         await writer.drain()
 
     with upstream(answer) as (url, _), Serving(GatewaySettings(upstreams={"openai": url}, port=0)) as serving:
         assert call(serving.url, path="/v1/responses", body=responses(3))[2] == b"hello"
-    assert unpacker("snappy") is None
+    assert decompressor("snappy") is None
     with pytest.raises(Unreadable):
-        unpacker("gzip")(b"hello")
-    unpack, text = unpacker("gzip"), bytes(range(256)) * 40
-    assert b"".join(unpack(bytes([byte])) for byte in gzip.compress(text)) == text
+        decompressor("gzip")(b"hello")
+    decompress, text = decompressor("gzip"), bytes(range(256)) * 40
+    assert b"".join(decompress(bytes([byte])) for byte in gzip.compress(text)) == text
     machine = zlib.compressobj(9, zlib.DEFLATED, -15)
-    unpack = unpacker("deflate")
+    decompress = decompressor("deflate")
     bare = machine.compress(text) + machine.flush()
-    assert b"".join(unpack(bytes([byte])) for byte in bare) == text
+    assert b"".join(decompress(bytes([byte])) for byte in bare) == text
     for pack in (zstd.compress, brotli.compress):
-        unpack, once = unpacker("zstd" if pack is zstd.compress else "br"), pack(text)
-        assert b"".join(unpack(once[at : at + 7]) for at in range(0, len(once), 7)) == text
+        decompress, once = decompressor("zstd" if pack is zstd.compress else "br"), pack(text)
+        assert b"".join(decompress(once[at : at + 7]) for at in range(0, len(once), 7)) == text
         with pytest.raises(Unreadable):
-            unpacker("zstd" if pack is zstd.compress else "br")(b"hello, this is neither")
+            decompressor("zstd" if pack is zstd.compress else "br")(b"hello, this is neither")
 
 
 PACK = {
@@ -161,7 +161,7 @@ def test_a_request_that_is_compressed_is_read_and_goes_on_as_it_came_or_is_compa
 
 
 @pytest.mark.parametrize("encoding", PACK)
-def test_a_request_that_unpacks_to_too_much_or_not_to_its_end_is_not_read(encoding):
+def test_a_request_that_is_decompressed_to_too_much_or_not_to_its_end_is_not_read(encoding):
     packed = PACK[encoding](b" " * 1_000_000)
     assert whole(packed, encoding, 1_000_000) == b" " * 1_000_000
     with pytest.raises(TooLong):
@@ -173,4 +173,4 @@ def test_a_request_that_unpacks_to_too_much_or_not_to_its_end_is_not_read(encodi
 
 def test_what_is_asked_for_is_what_can_be_read():
     assert READABLE == ("gzip", "deflate", "br", "zstd")
-    assert all(unpacker(name) is not None for name in READABLE)
+    assert all(decompressor(name) is not None for name in READABLE)

@@ -36,7 +36,7 @@ class Ready(Struct):
 
 
 class Exchange(Struct, frozen=True):
-    """One request of a client: its address, what it asks, and its body unpacked (None where it cannot be read).
+    """One request of a client: its address, what it asks, and its body decompressed (None where it cannot be read).
 
     `native` is there where it concerns the provider's own compaction.
     """

@@ -24,7 +24,7 @@ from refold._gateway.server.asgi import GatewayError
 from refold._gateway.server.relay import relay
 from refold._gateway.upstream.client import from_upstream
 from refold._gateway.upstream.response import UpstreamAborted
-from refold._gateway.wire.compression import Unreadable, unpacker
+from refold._gateway.wire.compression import Unreadable, decompressor
 from refold._gateway.wire.response_observer import ResponseObserver
 from refold._gateway.wire.routes import error_body
 from refold._recall.search import FULL, RemovedMessages, room_for
@@ -124,7 +124,9 @@ class RecallRelay:
         """
         reading = ResponseObserver(answer.headers)
         kind = answer.headers.get("Content-Type", "")
-        if unpacker(answer.headers.get("Content-Encoding", "")) is None or not ("json" in kind or reading.streaming):
+        if decompressor(answer.headers.get("Content-Encoding", "")) is None or not (
+            "json" in kind or reading.streaming
+        ):
             await relay(self._send, answer, [*from_upstream(answer), *self._own_headers], reading.feed)
             return reading
         self._status, self._headers = answer.status, from_upstream(answer)
@@ -205,7 +207,7 @@ class RecallRelay:
     async def _round(self, answer: UpstreamResponse, reading: ResponseObserver) -> RecallRound | None:
         """Carry one round of a stream; return it where it waits for originals."""
         merger = self._merger
-        unpack = unpacker(answer.headers.get("Content-Encoding", ""))
+        decompress = decompressor(answer.headers.get("Content-Encoding", ""))
         decoder, seen = Decoder(), list[Json]()
         buffered: list[Decoded] | None = None
         waiting: list[Decoded] = []
@@ -229,7 +231,7 @@ class RecallRelay:
         try:
             async for piece in answer:
                 reading.feed(piece)
-                for event in decoder.feed(unpack(piece) if unpack is not None else piece):
+                for event in decoder.feed(decompress(piece) if decompress is not None else piece):
                     take(event)
                 await self._flush()
         except UpstreamAborted:

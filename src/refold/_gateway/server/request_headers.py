@@ -1,4 +1,4 @@
-"""Parses the x-refold-* request headers, and unpacks compressed request bodies."""
+"""Parses the x-refold-* request headers, and decompresses request bodies."""
 
 from __future__ import annotations
 
@@ -101,4 +101,4 @@ def decompressed(raw: bytes, encoding: bytes, limit: int) -> bytes | None:
 
 
 def _too_large(limit: int) -> GatewayError:
-    return GatewayError(413, f"the request body is larger than {limit:,} bytes when unpacked", "request_too_large")
+    return GatewayError(413, f"the request body is larger than {limit:,} bytes when decompressed", "request_too_large")

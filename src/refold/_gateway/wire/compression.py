@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["READABLE", "TooLong", "Unreadable", "unpacker", "whole"]
+__all__ = ["READABLE", "TooLong", "Unreadable", "decompressor", "whole"]
 
 MAX_PIECE = 64 * 1024 * 1024  # bytes of one decompressed piece
 ZSTD = ("compression.zstd", "backports.zstd")  # the first one is part of Python from 3.14 on
@@ -33,7 +33,7 @@ class Decompressor(Protocol):
     def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
 
 
-def unpacker(encoding: str) -> Callable[[bytes], bytes] | None:
+def decompressor(encoding: str) -> Callable[[bytes], bytes] | None:
     """Return a function that decompresses the next piece of a response; None for an unknown encoding.
 
     Raises (the function): Unreadable for a piece that is damaged.
@@ -41,26 +41,24 @@ def unpacker(encoding: str) -> Callable[[bytes], bytes] | None:
     name = encoding.lower().strip()
     if name in ("", "identity"):
         return lambda piece: piece
-    unpack: Callable[[bytes], bytes]
+    decompress: Callable[[bytes], bytes]
     if name == "deflate":
-        unpack = _Deflate()
-    elif (decompressor := _decompressor(name)) is not None:
-        unpack = (
-            _Frames(name, decompressor) if name == "zstd" else lambda piece: decompressor.decompress(piece, MAX_PIECE)
-        )
+        decompress = _Deflate()
+    elif (made := _decompressor(name)) is not None:
+        decompress = _Frames(name, made) if name == "zstd" else lambda piece: made.decompress(piece, MAX_PIECE)
     else:
         return None
 
     def guarded(piece: bytes) -> bytes:
         try:
-            return unpack(piece)
+            return decompress(piece)
         except Exception as error:  # each package raises its own
             raise Unreadable(type(error).__name__) from error
 
     return guarded
 
 
-def whole(packed: bytes, encoding: str, limit: int) -> bytes:
+def whole(compressed: bytes, encoding: str, limit: int) -> bytes:
     """Return a whole body, decompressed.
 
     Raises:
@@ -69,17 +67,17 @@ def whole(packed: bytes, encoding: str, limit: int) -> bytes:
     """
     name = encoding.lower().strip()
     if name in ("", "identity"):
-        return packed
-    decompressor = zlib.decompressobj(47) if name == "deflate" else _decompressor(name)
-    if decompressor is None:
+        return compressed
+    made = zlib.decompressobj(47) if name == "deflate" else _decompressor(name)
+    if made is None:
         raise Unreadable(name)
     try:
-        plain = decompressor.decompress(packed, limit + 1)
+        plain = made.decompress(compressed, limit + 1)
     except Exception as error:
         raise Unreadable(type(error).__name__) from error
     if len(plain) > limit:
         raise TooLong
-    if not decompressor.eof or decompressor.unused_data:
+    if not made.eof or made.unused_data:
         raise Unreadable("cut, or followed by something else")
     return plain
 

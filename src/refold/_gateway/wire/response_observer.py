@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from refold._gateway.upstream.response import UpstreamAborted
-from refold._gateway.wire.compression import Unreadable, unpacker
+from refold._gateway.wire.compression import Unreadable, decompressor
 from refold.core._json import Json, mapping
 from refold.errors import UsageError
 from refold.formats._streaming.openai_responses import BEGINNING
@@ -93,7 +93,7 @@ class ResponseObserver:
     def __init__(self, headers: Mapping[str, str]) -> None:
         self.streaming = "text/event-stream" in headers.get("Content-Type", "")
         encoded = headers.get("Content-Encoding", "")
-        self._unpack = unpacker(encoded) or _nothing if encoded else None
+        self._decompress = decompressor(encoded) or _nothing if encoded else None
         self._text = bytearray()
         self._room = ROOM if self.streaming else LARGEST
         self._start: bytearray | None = None
@@ -104,11 +104,11 @@ class ResponseObserver:
 
     def feed(self, piece: bytes) -> None:
         """Take a piece of the answer as it came from upstream."""
-        if self._unpack is not None:
+        if self._decompress is not None:
             try:
-                piece = self._unpack(piece)
+                piece = self._decompress(piece)
             except Unreadable:
-                self._unpack, piece = _nothing, b""
+                self._decompress, piece = _nothing, b""
         text = self._text
         text += piece
         if len(text) > self._room:
@@ -125,7 +125,7 @@ class ResponseObserver:
 
         False where nobody here can read it.
         """
-        if self._unpack is _nothing:
+        if self._decompress is _nothing:
             return False
         text = self._text
         if text.startswith(b"data:") and b"\n\n" in text and text.find(b"response.", 0, EDGE) < 0:
@@ -169,7 +169,7 @@ class ResponseObserver:
     def _shorten(self) -> None:
         """Drop what need not be kept; the rest may grow to twice its size before it is looked at again."""
         if not self.streaming or len(self._text) > LARGEST:
-            self._unpack = _nothing
+            self._decompress = _nothing
             return
         if self._start is None:
             self._start = self._text[:LONGEST_START]
