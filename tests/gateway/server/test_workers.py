@@ -11,7 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from refold._gateway import app
 from refold._gateway.observability.shared_figures import SharedFigures, retire
+from refold._gateway.server.serving import Serving
 from refold._gateway.server.workers import share
 from refold._gateway.settings import GatewaySettings
 from refold.testing.provider import ScriptedProvider
@@ -169,3 +171,14 @@ def test_a_signal_while_the_workers_are_started_ends_them_all(tmp_path):
 @pytest.mark.parametrize(("connections", "each"), [(0, 0), (2, 1), (9, 2)])
 def test_a_limit_for_connections_is_none_for_no_worker(connections, each):
     assert share(GatewaySettings(connections=connections), 4).connections == each
+
+
+def test_a_worker_goes_on_telling_its_figures_after_they_could_not_be_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(app, "TELL", 0.01)
+    folder = tmp_path / "figures"
+    serving = Serving(GatewaySettings(port=0, admin_token=ADMIN))
+    serving.gateway.metrics.share(SharedFigures(folder, 0))
+    with serving:
+        assert b"refold_store_up 1.0" in call(serving.url, "GET", "/metrics")[2]
+        folder.mkdir()
+        assert until((folder / "0.prom").exists)

@@ -126,12 +126,21 @@ class Metrics:
     def page(self) -> bytes:
         """Return the figures in Prometheus's text format, with those of other workers."""
         own = self._own_page()
-        return own if self.shared is None else self.shared.summed(own)
+        if self.shared is None:
+            return own
+        try:
+            return self.shared.summed(own)
+        except OSError as error:
+            log_event(logging.WARNING, "figures not shared", kind=type(error).__name__)
+            return own
 
     def tell_others(self) -> None:
-        """Let other workers know the figures of this one."""
+        """Let other workers know the figures of this one; where that fails, they have those of the last time."""
         if self.shared is not None:
-            self.shared.write(self._own_page())
+            try:
+                self.shared.write(self._own_page())
+            except OSError as error:  # a disk that is full for a while
+                log_event(logging.WARNING, "figures not shared", kind=type(error).__name__)
 
     def _own_page(self) -> bytes:
         exchanges, self._exchanges = self._exchanges, defaultdict(int)
