@@ -1,6 +1,8 @@
 import gzip
 import json
+import multiprocessing
 import os
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -84,3 +86,14 @@ def test_compactions_that_take_long_hold_up_no_other_request(gateway, controlled
         finally:
             go_on.set()
         assert {each.result()[0] for each in slow} == {200}
+
+
+def test_the_process_for_large_plans_leaves_an_interrupt_to_the_gateway(gateway, all_large):
+    serving, _ = gateway(window=8_000, background=False)
+    before = set(multiprocessing.active_children())
+    assert call(serving.url, body=chat(10))[1]["x-refold-done"] == "compacted"
+    (made,) = set(multiprocessing.active_children()) - before
+    os.kill(made.pid, signal.SIGINT)
+    again = call(serving.url, body=chat(10), headers={"x-refold-session": "other"})[1]
+    assert again["x-refold-done"] == "compacted"
+    assert made in multiprocessing.active_children()

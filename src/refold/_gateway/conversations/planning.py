@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import signal
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextvars import copy_context
@@ -68,7 +69,12 @@ class Planning:
 
     def _new_pool(self) -> ProcessPoolExecutor:
         context = multiprocessing.get_context("spawn")  # a fork would copy the locks of other threads
-        return ProcessPoolExecutor(1, context, max_tasks_per_child=TASKS)
+        return ProcessPoolExecutor(1, context, initializer=_ignore_interrupt, max_tasks_per_child=TASKS)
+
+
+def _ignore_interrupt() -> None:
+    """Leave Ctrl-C, which a terminal sends to every process, to the gateway: it waits for plans under way."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _best_plan(work: PlanningInput, natives: list[Any], format: str) -> BestPlan:
