@@ -1,3 +1,5 @@
+import asyncio
+import contextlib
 import json
 import socket
 import threading
@@ -99,6 +101,100 @@ def test_a_websocket_goes_with_the_name_and_password_of_the_address_and_not_with
     assert head.count(b"authorization:") == 1
     assert b"basic bwu6ahvzaa==" in head
     assert f"host: {url.partition('//')[2]}\r\n".encode() in head
+
+
+ASKED = request(b"/v1/realtime", b"connection: Upgrade\r\nupgrade: websocket\r\n", body=b"", method=b"GET")
+ACCEPTED = b"HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\n"
+
+
+@pytest.fixture
+def realtime():
+    """Start an upstream that treats a connection as a function says, and a gateway before it; returns its address."""
+    with contextlib.ExitStack() as stack:
+
+        def make(treat, **settings):
+            url, _ = stack.enter_context(upstream(treat))
+            place = stack.enter_context(Serving(GatewaySettings(upstreams={"openai": url}, port=0, **settings))).url
+            return stack.enter_context(socket.create_connection(urlsplit(place).netloc.split(":"), timeout=10))
+
+        yield make
+
+
+def heard(client, end):
+    said = b""
+    while end not in said:
+        piece = client.recv(65_536)
+        assert piece, said
+        said += piece
+    return said
+
+
+def test_nothing_of_a_client_goes_to_a_provider_that_refuses_its_websocket(realtime):
+    after = []
+
+    async def refusing(reader, writer):
+        writer.write(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\nset-cookie: a=b\r\n\r\nno")
+        after.append(await reader.read())
+
+    client = realtime(refusing)
+    client.sendall(ASKED + request(b"/v1/smuggled", method=b"GET", body=b""))
+    said = heard(client, b"no")
+    assert said.startswith(b"HTTP/1.1 403 ")
+    assert b"set-cookie" not in said
+    for _ in range(500):
+        if after:
+            break
+        time.sleep(0.01)
+    assert after == [b""]
+
+
+def test_a_provider_hears_what_a_client_says_once_it_has_accepted_the_websocket(realtime):
+    early, go_on = [], threading.Event()
+
+    async def slow(reader, writer):
+        with contextlib.suppress(TimeoutError):
+            early.append(await asyncio.wait_for(reader.read(1), 0.3))
+        writer.write(ACCEPTED + b"first")
+        go_on.set()
+        writer.write(await reader.readexactly(4))
+        await writer.drain()
+
+    client = realtime(slow)
+    client.sendall(ASKED)
+    time.sleep(0.1)
+    assert go_on.wait(10)
+    assert heard(client, b"first") == ACCEPTED + b"first"
+    client.sendall(b"ping")
+    assert heard(client, b"ping") == b"ping"
+    assert early == []
+
+
+def test_a_websocket_on_which_both_sides_are_silent_ends_after_the_timeout(realtime):
+    async def talks_once(reader, writer):
+        writer.write(ACCEPTED)
+        while await reader.read(1):
+            writer.write(b".")
+
+    client = realtime(talks_once, timeout=0.6)
+    client.sendall(ASKED)
+    assert heard(client, b"\r\n\r\n")
+    for _ in range(4):
+        time.sleep(0.3)  # in all more than the timeout
+        client.sendall(b"x")
+        assert client.recv(1) == b"."
+    assert client.recv(1) == b""
+
+
+@pytest.mark.parametrize(("said", "status"), [(b"", 502), (b"nonsense\r\n\r\n", 502), (None, 504)])
+def test_a_provider_that_does_not_answer_a_websocket_as_it_should_is_told_as_that(realtime, said, status):
+    async def odd(reader, writer):
+        if said is None:
+            await reader.read()
+        writer.write(said or b"")
+
+    client = realtime(odd, timeout=0.3)
+    client.sendall(ASKED)
+    assert heard(client, b"\r\n\r\n").startswith(b"HTTP/1.1 %d " % status)
 
 
 def test_a_tunnel_is_refused(plain):

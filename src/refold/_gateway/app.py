@@ -194,7 +194,7 @@ class Gateway:
                 scope = {**scope, "headers": admission.headers, "query_string": admission.query}
             if not is_ours(path, headers):
                 if asks_for_websocket(scope, headers):
-                    await self._tunnel(scope, path, where, caller)
+                    await self._tunnel(scope, path, where, caller, receive, send)
                 elif where.kind == "other":
                     await self._forward(scope, path, where, caller, receive, send)
                 else:
@@ -261,14 +261,28 @@ class Gateway:
             finally:
                 answer.close()
 
-    async def _tunnel(self, scope: Scope, path: str, where: Route, caller: Caller) -> None:
-        """Carry a WebSocket between client and provider, as bytes."""
+    async def _tunnel(
+        self, scope: Scope, path: str, where: Route, caller: Caller, receive: Receive, send: Send
+    ) -> None:
+        """Carry a WebSocket between client and provider, as bytes, once the provider has accepted it."""
         provider, connection = where.dialect.provider, connection_of(scope)
         if connection is None or (provider in self.settings.upstream_keys and not caller.admin):
             raise GatewayError(403, "a WebSocket needs a key of the client's own", "shared_key", CLOSE)
         url = self._upstream.address(provider, path, scope["query_string"])
         headers = self._upstream.authorized(provider, to_upstream(scope["headers"]), url)
-        await connection.tunnel(*await open_tunnel(url, headers, self.settings.connect_timeout))
+        timeout = self.settings.timeout
+        with WhileConnected(scope, receive):
+            answer = await open_tunnel(url, headers, self.settings.connect_timeout, timeout)
+        try:
+            if answer.accepted:
+                await connection.tunnel(answer.opening, answer.reader, answer.writer, timeout)
+                return
+            await send({"type": "http.response.start", "status": answer.status, "headers": from_upstream(answer)})
+            while piece := await answer.read():
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            answer.close()
 
     async def _serve_chat(
         self,

@@ -117,11 +117,17 @@ class ClientConnection(asyncio.Protocol):
             if self._view.is_closing():
                 on_lost()
 
-    async def tunnel(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Carry bytes between the client and another connection until either ends; nothing of them is read here."""
+    async def tunnel(
+        self, opening: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, idle: float
+    ) -> None:
+        """Carry bytes between the client and another connection until either ends; nothing of them is read here.
+
+        `opening` is what the client gets first. It ends too when no byte came from either side for `idle` seconds.
+        """
         previous, self._view = self._protocol, self._view.replaced()
-        self._protocol = tunnel = _Tunnel(writer, self._view)
+        self._protocol = tunnel = _Tunnel(writer, self._view, idle)
         previous.connection_lost(None)  # it has no transport any more, and waits for no response
+        self._view.write(opening)
         self._view.resume_reading()  # which it has paused behind its request
         try:
             await tunnel.carry(reader)
@@ -196,14 +202,17 @@ class ClientConnection(asyncio.Protocol):
 class _Tunnel(asyncio.Protocol):
     """The client's side of a tunnel: what arrives goes on to a writer, and neither side outruns the other."""
 
-    def __init__(self, writer: asyncio.StreamWriter, client: asyncio.Transport) -> None:
+    def __init__(self, writer: asyncio.StreamWriter, client: asyncio.Transport, idle: float) -> None:
         self._writer = writer
         self._client = client
+        self._idle = idle
+        self._timer: asyncio.Timeout | None = None
         self._draining: asyncio.Future[None] | None = None
         self._writable = asyncio.Event()
         self._writable.set()
 
     def data_received(self, data: bytes) -> None:
+        self._put_off_end()
         self._writer.write(data)
         if self._draining is None and self._writer.transport.get_write_buffer_size() > MAX_WAITING:
             self._client.pause_reading()
@@ -227,10 +236,19 @@ class _Tunnel(asyncio.Protocol):
 
     async def carry(self, reader: asyncio.StreamReader) -> None:
         """Carry what a reader has to the client until it ends."""
-        with suppress(OSError):  # either side broke off, or was silent for too long for the system
-            while data := await reader.read(MAX_WAITING):
-                await self._writable.wait()
-                self._client.write(data)
+        with suppress(OSError):  # either side broke off, or both were silent for too long
+            try:
+                async with asyncio.timeout(self._idle) as self._timer:
+                    while data := await reader.read(MAX_WAITING):
+                        self._put_off_end()
+                        await self._writable.wait()
+                        self._client.write(data)
+            finally:
+                self._timer = None
+
+    def _put_off_end(self) -> None:
+        if self._timer is not None and not self._timer.expired():
+            self._timer.reschedule(asyncio.get_running_loop().time() + self._idle)
 
 
 class _TransportView(asyncio.Transport):

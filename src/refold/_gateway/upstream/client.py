@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from refold._gateway.server.asgi import Headers
     from refold._gateway.settings import GatewaySettings
+    from refold._gateway.upstream.tunnel import UpgradeResponse
 
 __all__ = ["Upstream", "from_upstream", "to_upstream"]
 
@@ -225,7 +226,7 @@ def to_upstream(headers: Headers) -> Headers:
     return [header for header in out if header[0] not in named] if named else out
 
 
-def from_upstream(response: UpstreamResponse) -> Headers:
+def from_upstream(response: UpstreamResponse | UpgradeResponse) -> Headers:
     """Return the headers of a response as the client gets them; a length that upstream stated stays."""
     return [(low, value) for name, value in response.raw_headers if (low := _back(name))]
 
