@@ -67,6 +67,21 @@ def test_the_password_of_a_store_and_the_secrets_are_not_shown(check):
     assert code == 0
     assert "hush" not in text
     assert rows(text)["REFOLD_GATEWAY_TOKEN"] == ["set", "environment"]
+    for place in ("postgresql://me:hush@[::1/db?password=hush", "postgresql://127.0.0.1:9/db?password=hush&user=me"):
+        text, code = check(f"store = '{place}'")
+        assert code == 2
+        assert "hush" not in text
+        assert "store" in text
+
+
+def test_the_options_in_force_show_no_password_of_a_query(monkeypatch, check):
+    monkeypatch.setattr("refold._cli.serve._check_files", lambda settings: None)
+    text, code = check("store = 'postgresql://db/refold?password=hush&sslmode=require'\nsummarizer = 'm'\n"
+                       "summarizer_url = 'https://me:hush@host/v1?api_key=hush'", OPENAI_API_KEY="none")  # fmt: skip
+    assert code == 0
+    assert "hush" not in text
+    assert rows(text)["store"][0] == "postgresql://db/refold?password=***&sslmode=require"
+    assert rows(text)["summarizer-url"][0] == "https://host/v1?api_key=***"
 
 
 @pytest.mark.parametrize(

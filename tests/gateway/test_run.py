@@ -245,3 +245,14 @@ def test_a_command_needs_no_key_of_the_provider_where_the_gateway_has_it():
         assert done.returncode == 0, done.stderr
         assert [each.status for each in provider.received] == [200]
     assert "sk-upstream" not in done.stdout + done.stderr
+
+
+def test_a_command_gets_none_of_the_gateways_own_secrets():
+    program = "import json, os; print(json.dumps(dict(os.environ)))"
+    names = ("OPENAI_KEY", "ANTHROPIC_KEY", "GEMINI_KEY", "GATEWAY_TOKEN", "ADMIN_TOKEN", "STORE_KEY")
+    secrets = {f"REFOLD_{name}": f"hush-{number}" for number, name in enumerate(names)}
+    done = run("run", "--store", "memory", "--", sys.executable, "-c", program, ANOTHER="stays", **secrets)
+    seen = json.loads(done.stdout)
+    assert "hush-" not in done.stdout
+    assert seen["ANOTHER"] == "stays"
+    assert [name for name in secrets if name in seen] == ["REFOLD_ADMIN_TOKEN"]

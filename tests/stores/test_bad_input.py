@@ -152,6 +152,19 @@ def test_a_server_that_does_not_answer_is_named_without_its_password(tmp_path):
     assert "secret" not in str(raised.value)
 
 
+def test_a_password_in_the_query_of_an_address_is_named_nowhere(tmp_path):
+    with pytest.raises(StoreError, match="could not be used") as raised:
+        open_store(f"postgresql://me@/db?host={tmp_path}&password=secret", timeout=1)
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("url", ["postgresql://me:pass@word:secret@host/db", "postgresql//me:secret@://host"])
+def test_an_address_that_cannot_be_read_is_refused_without_its_words(url):
+    with pytest.raises(UsageError, match="postgresql://user:password@host") as raised:
+        open_store(url)
+    assert "secret" not in str(raised.value)
+
+
 @pytest.mark.parametrize("url", ["mysql://host/db", "sqlite://", "http://host/x"])
 def test_another_kind_of_database_is_refused(url):
     with pytest.raises(UsageError, match="postgresql"):

@@ -15,13 +15,14 @@ import rich_click as click
 from click.core import ParameterSource
 
 from refold._text.suggestions import did_you_mean
+from refold._text.urls import without_query_secrets, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from refold._gateway.settings import GatewaySettings
 
-__all__ = ["from_file", "in_force", "named_file"]
+__all__ = ["KEYS", "SECRETS", "from_file", "in_force", "named_file"]
 
 # tables of the file, and by their keys the options that take NAME=VALUE
 TABLES = {
@@ -38,6 +39,7 @@ TABLES = {
     },
 }
 UPSTREAMS = ("openai", "anthropic", "gemini")
+KEYS = {name: f"REFOLD_{name.upper()}_KEY" for name in UPSTREAMS}  # variables that hold keys for providers
 SECRETS = {  # names of variables
     "token": "REFOLD_GATEWAY_TOKEN",
     "admin_token": "REFOLD_ADMIN_TOKEN",
@@ -85,12 +87,12 @@ def in_force(context: click.Context, settings: GatewaySettings, *, every: bool) 
     set.
     """
     effective: dict[str, object] = {
-        **{name: _without_user(url) for name, url in settings.upstreams.items()},
+        **{name: without_secrets(url) for name, url in settings.upstreams.items()},
         "policy": settings.policy,
         "window": settings.window,
         "store": _without_password(settings.store or "memory"),
         "summarizer": settings.summarizer,
-        "summarizer_url": _without_user(settings.summarizer_url),
+        "summarizer_url": without_secrets(settings.summarizer_url),
     }
     places: dict[ParameterSource | None, str] = {
         ParameterSource.COMMANDLINE: "command line",
@@ -111,17 +113,12 @@ def in_force(context: click.Context, settings: GatewaySettings, *, every: bool) 
     return rows
 
 
-def _without_user(url: str) -> str:
-    scheme, sign, rest = url.partition("://")
-    return f"{scheme}{sign}{rest.rpartition('@')[2]}"
-
-
 def _without_password(place: str) -> str:
     if "://" not in place:
         return place
     from sqlalchemy.engine import make_url
 
-    return make_url(place).render_as_string(hide_password=True)
+    return without_query_secrets(make_url(place).render_as_string(hide_password=True))
 
 
 def _as_text(value: object) -> str:

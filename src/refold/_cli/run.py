@@ -12,6 +12,7 @@ from urllib.parse import quote
 import rich_click as click
 from msgspec.structs import replace
 
+from refold._cli.gateway_file import KEYS, SECRETS
 from refold._cli.serve import NAMES, acting, gateway_settings, serving, started
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+PRIVATE = {*SECRETS.values(), *KEYS.values()}  # variables of the gateway that COMMAND does not get
 ENDING = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
@@ -30,18 +32,20 @@ def command(words: tuple[str, ...], acts: dict[str, Any]) -> int:
 
     COMMAND gets the variables with which clients of OpenAI, Anthropic and Gemini find their provider. If one of them
     is already set, the gateway forwards to its value. REFOLD_ADMIN_TOKEN is a token for the gateway's own routes
-    (`x-refold-token`). The exit code is COMMAND's.
+    (`x-refold-token`), made for this run; the gateway's keys and other tokens are not in COMMAND's environment. The
+    exit code is COMMAND's.
     """
     if words[0].startswith("-"):
         raise click.UsageError(f"there is no option {words[0]}: options of refold stand before --, COMMAND after it")
-    admin_token = os.environ.get("REFOLD_ADMIN_TOKEN") or token_urlsafe(32)
+    admin_token = token_urlsafe(32)  # of this gateway alone: those of the environment are for others
     settings = gateway_settings(acts, port=0, admin_token=admin_token)
-    if settings.needs_token and not settings.token:
+    if settings.needs_token:
         settings = replace(settings, token=token_urlsafe(32))
     gateway = serving(settings)
     place = gateway.url + (f"/token/{quote(settings.token, safe='')}" if settings.token else "")
-    own = {"REFOLD_ADMIN_TOKEN": admin_token}
-    environment = {**os.environ, **own, **{name: place + tail for name, (_, tail) in NAMES.items()}, **_unproxied()}
+    inherited = {name: value for name, value in os.environ.items() if name not in PRIVATE}
+    own = {"REFOLD_ADMIN_TOKEN": admin_token, **{name: place + tail for name, (_, tail) in NAMES.items()}}
+    environment = {**inherited, **own, **_unproxied()}
     if settings.is_vendor("anthropic"):  # Claude Code turns its search for tools off behind any other base URL
         environment.setdefault("ENABLE_TOOL_SEARCH", "true")
     with started(gateway):

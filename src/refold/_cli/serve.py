@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from refold._cli import show
-from refold._cli.gateway_file import from_file, in_force, named_file
+from refold._cli.gateway_file import KEYS, from_file, in_force, named_file
 from refold._cli.options import TokenNumber
 from refold._cli.tokens import default_file, file_option
 from refold._gateway.observability.logs import LEVELS, LogFormat, start_log
+from refold._text.urls import without_secrets
 
 if TYPE_CHECKING:
     from refold._gateway.server.serving import Serving
@@ -321,7 +322,7 @@ def _from_environment(provider: str) -> str:
 def _key(provider: str, file: str | None) -> str:
     """Return the key that the gateway has for a provider: of a file, or of the environment."""
     if file is None:
-        return os.environ.get(f"REFOLD_{provider.upper()}_KEY", "")
+        return os.environ.get(KEYS[provider], "")
     key = Path(file).expanduser().read_text().strip()
     if not key:
         raise click.UsageError(f"--{provider}-key-file {file}: there is no key in it")
@@ -348,7 +349,7 @@ def _summarizer(model: str, url: str) -> None:
     if url and not model:
         raise click.UsageError("--summarizer-url says where a model is: name it with --summarizer")
     if url and not url.startswith(("http://", "https://")):
-        raise click.UsageError(f"--summarizer-url {url}: no http or https address")
+        raise click.UsageError(f"--summarizer-url {without_secrets(url)}: no http or https address")
 
 
 def _default_store() -> str:

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from refold import policies
 from refold._gateway.wire.routes import ROUTES
 from refold._text.suggestions import did_you_mean
+from refold._text.urls import without_secrets
 from refold.core.budget import Limit
 from refold.errors import UsageError
 
@@ -125,7 +126,7 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
                     f"there is no provider {name!r}{did_you_mean(name, UPSTREAMS)}; use one of {', '.join(UPSTREAMS)}"
                 )
             if not _is_address(url):
-                problem = f"the upstream {url.rpartition('@')[2]!r} of {name} is no http or https address"
+                problem = f"the upstream {without_secrets(url)!r} of {name} is no http or https address"
                 raise UsageError(f"{problem}: write it as in {UPSTREAMS[name]}")
         for name, key in self.upstream_keys.items():
             if not key.isascii() or not key.isprintable() or " " in key:

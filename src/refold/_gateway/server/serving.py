@@ -19,6 +19,7 @@ from refold._gateway.app import Gateway
 from refold._gateway.observability.logs import log_event
 from refold._gateway.server.connection import MAX_HEAD, client_connection, connection_of
 from refold._gateway.settings import is_loopback
+from refold._text.urls import without_secrets
 from refold.errors import RefoldError, StoreError, UsageError
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ class Serving:
             host = parts.hostname or ""
             if parts.port == port and (is_loopback(host) or host == self.settings.host):
                 self._socket.close()
-                message = f"the upstream {url.rpartition('@')[2]} of {name} is this gateway itself"
+                message = f"the upstream {without_secrets(url)} of {name} is this gateway itself"
                 raise UsageError(f"{message}: set the provider with --{name}, or unset the variable that points here")
 
     def _threaded(self) -> None:

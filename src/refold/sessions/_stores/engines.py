@@ -18,6 +18,7 @@ from sqlalchemy import (
     text,
 )
 
+from refold._text.urls import without_query_secrets
 from refold.errors import StoreCorrupt, StoreError
 from refold.sessions._stores.search_terms import pieces, terms
 
@@ -138,7 +139,7 @@ class Postgres:
 
     def __init__(self, url: URL, timeout: float, *, read_only: bool = False) -> None:
         self.read_only = read_only
-        self.name = f"the store {url.render_as_string(hide_password=True)}"
+        self.name = f"the store {without_query_secrets(url.render_as_string(hide_password=True))}"
         wait = max(1, int(timeout * 1000))  # 0 would mean for ever
         options = f"-c search_path=refold -c lock_timeout={wait}"
         if read_only:

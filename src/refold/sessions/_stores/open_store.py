@@ -40,7 +40,7 @@ def open_store(
         read_only: open a database that exists for reading alone: every write raises StoreError.
 
     Raises:
-        UsageError: the URL is of another kind of database.
+        UsageError: the URL is of another kind of database, or cannot be read.
         StoreCorrupt: the file is not a store, or is damaged; it is left as it is.
         StoreTooNew: a later release wrote it.
         StoreLocked, StoreError: it cannot be opened now.
@@ -56,8 +56,13 @@ def open_store(
         return SQLStore(SQLite(default_path(), timeout, read_only=read_only))
     if isinstance(where, str) and "://" in where:
         from sqlalchemy import make_url
+        from sqlalchemy.exc import ArgumentError
 
-        url = make_url(where)
+        try:
+            url = make_url(where)
+        except (ArgumentError, ValueError):  # whose words may hold a part of the password
+            remedy = "write postgresql://user:password@host:port/database, and @ : / of a password as %40 %3A %2F"
+            raise UsageError(f"the address of the store cannot be read: {remedy}") from None
         if url.drivername == "sqlite" and url.database:
             return SQLStore(SQLite(Path(url.database), timeout, read_only=read_only))
         if url.drivername not in POSTGRES:
