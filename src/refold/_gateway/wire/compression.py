@@ -44,8 +44,8 @@ def decompressor(encoding: str) -> Callable[[bytes], bytes] | None:
     decompress: Callable[[bytes], bytes]
     if name == "deflate":
         decompress = _Deflate()
-    elif (made := _decompressor(name)) is not None:
-        decompress = _Frames(name, made) if name == "zstd" else lambda piece: made.decompress(piece, MAX_PIECE)
+    elif (codec := _decompressor(name)) is not None:
+        decompress = _Frames(name, codec) if name == "zstd" else lambda piece: codec.decompress(piece, MAX_PIECE)
     else:
         return None
 
@@ -68,16 +68,16 @@ def whole(compressed: bytes, encoding: str, limit: int) -> bytes:
     name = encoding.lower().strip()
     if name in ("", "identity"):
         return compressed
-    made = zlib.decompressobj(47) if name == "deflate" else _decompressor(name)
-    if made is None:
+    codec = zlib.decompressobj(47) if name == "deflate" else _decompressor(name)
+    if codec is None:
         raise Unreadable(name)
     try:
-        plain = made.decompress(compressed, limit + 1)
+        plain = codec.decompress(compressed, limit + 1)
     except Exception as error:
         raise Unreadable(type(error).__name__) from error
     if len(plain) > limit:
         raise TooLong
-    if not made.eof or made.unused_data:
+    if not codec.eof or codec.unused_data:
         raise Unreadable("cut, or followed by something else")
     return plain
 
