@@ -12,6 +12,7 @@ from sqlalchemy import event
 from refold._gateway.conversations.plan_store import PlanStore
 from refold._gateway.conversations.tracker import ConversationTracker
 from refold._gateway.observability.metrics import Metrics
+from refold.errors import StoreCorrupt
 from refold.sessions import open_store
 from refold.testing.provider import ScriptedProvider
 from tests.gateway.conftest import standing
@@ -127,9 +128,93 @@ def test_what_is_damaged_of_one_conversation_keeps_no_other_from_the_store(tmp_p
         found = metrics(two.url)
         assert found["refold_store_failures_total"] > 0
         assert found["refold_store_up"] == 1
-        headers = call(two.url, body=chat(9), headers={"x-refold-session": "other"})[1]
+        headers = call(two.url, body=chat(9, size=401))[1]
         assert "x-refold-unsaved" not in headers
         assert stored_plans(place, headers["x-refold-conversation"]) == [headers["x-refold-plan"]]
+
+
+def damaged(place, session, kind="planned"):
+    """Damage what the store has of a session: an entry of a kind, or all of its messages."""
+    with contextlib.closing(sqlite3.connect(place)) as database, database:
+        if kind == "message":
+            database.execute("UPDATE messages SET native = '{'")
+        else:
+            database.execute("UPDATE entries SET body = '{' WHERE session = ? AND kind = ?", (session, kind))
+
+
+@pytest.mark.parametrize("key", ["", "hush"])
+def test_a_gateway_starts_beside_a_damaged_conversation_which_goes_on_as_another_session(tmp_path, caplog, key):
+    place = tmp_path / "gateway.db"
+    with ScriptedProvider(["ok"]) as provider:
+        with standing(provider, store=str(place), store_key=key, **SETTINGS) as one:
+            other = call(one.url, body=chat(9, size=401))[1]
+            first = call(one.url, body=chat(9))[1]["x-refold-conversation"]
+            damaged(place, first)
+        with standing(provider, store=str(place), store_key=key, **SETTINGS) as two:
+            headers = call(two.url, body=chat(9))[1]
+            assert headers["x-refold-done"] == "compacted"
+            assert "x-refold-failed" not in headers
+            assert "x-refold-unsaved" not in headers
+            again = call(two.url, body=chat(9, size=401))[1]
+            assert again["x-refold-plan"] == other["x-refold-plan"]
+            listed = {each["id"] for each in json.loads(call(two.url, "GET", "/v1/sessions")[2])["sessions"]}
+            (fresh,) = listed - {first, other["x-refold-conversation"]}
+            assert call(two.url, "GET", "/readyz")[0] == 200
+        with standing(provider, store=str(place), store_key=key, **SETTINGS) as three:
+            assert call(three.url, body=chat(9))[1]["x-refold-plan"] == headers["x-refold-plan"]
+            plans = json.loads(call(three.url, "GET", f"/v1/sessions/{fresh}")[2])["plans"]
+            assert [plan["id"] for plan in plans] == [headers["x-refold-plan"]]
+            assert call(three.url, "GET", f"/v1/sessions/{first}")[0] == 500
+            assert call(three.url, "DELETE", f"/v1/sessions/{first}")[0] == 200
+    assert "damaged session in the store" in caplog.text
+
+
+def test_a_conversation_whose_session_is_damaged_under_it_keeps_its_plans_in_another(tmp_path):
+    place = tmp_path / "gateway.db"
+    with (
+        ScriptedProvider(["ok"]) as provider,
+        standing(provider, store=str(place), **SETTINGS) as one,
+        standing(provider, store=str(place), **SETTINGS) as two,
+    ):
+        plan = call(one.url, body=chat(9))[1]
+        damaged(place, plan["x-refold-conversation"])
+        assert call(one.url, body=chat(9, size=400))[0] == 200
+        later = call(one.url, body=chat(20))[1]
+        assert "x-refold-failed" not in later
+        assert later["x-refold-plan"] != plan["x-refold-plan"]
+        assert call(two.url, body=chat(20))[1]["x-refold-plan"] == later["x-refold-plan"]
+
+
+def test_recall_beside_damaged_conversations_answers_what_it_can(tmp_path):
+    place = tmp_path / "gateway.db"
+    with ScriptedProvider(["ok"]) as provider, standing(provider, store=str(place), **SETTINGS) as one:
+        first = call(one.url, body=chat(9))[1]
+        other = call(one.url, body=chat(9, size=401))[1]
+        damaged(place, other["x-refold-conversation"])
+        with standing(provider, store=str(place), **SETTINGS) as two:
+
+            def recalled(what):
+                status, _, data = call(two.url, "GET", f"/v1/recall{what}")
+                return status, json.loads(data)["messages"]
+
+            status, messages = recalled(f"/{first['x-refold-plan']}")
+            assert (status, bool(messages)) == (200, True)
+            assert recalled(f"/{other['x-refold-plan']}") == (200, [])
+            status, messages = recalled(f"?q=word2x1&session={other['x-refold-conversation']}")
+            assert (status, bool(messages)) == (200, True)
+            damaged(place, "", "message")
+            assert recalled(f"/{first['x-refold-plan']}") == (200, [])
+
+
+@pytest.mark.parametrize("key", ["", "other"])
+def test_a_gateway_with_another_secret_does_not_start_beside_a_damaged_conversation_either(tmp_path, key):
+    place = tmp_path / "gateway.db"
+    with ScriptedProvider(["ok"]) as provider:
+        with standing(provider, store=str(place), store_key="hush", **SETTINGS) as one:
+            call(one.url, body=chat(9, size=401))
+            damaged(place, call(one.url, body=chat(9))[1]["x-refold-conversation"])
+        with pytest.raises(StoreCorrupt, match="REFOLD_STORE_KEY"), standing(provider, store=str(place), store_key=key):
+            pass
 
 
 def test_an_item_of_a_provider_passes_while_the_store_fails(tmp_path):

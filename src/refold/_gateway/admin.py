@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
@@ -37,6 +38,7 @@ from refold.errors import (
     CannotFit,
     RefoldError,
     SessionNotFound,
+    StoreCorrupt,
     StoreError,
     UnknownFormat,
     UsageError,
@@ -199,7 +201,8 @@ class Admin:
                 if ids:
                     break
         if not ids and session and conversation is None:
-            ids = behind(await self._keeper.plans(session, owner), what)
+            with suppress(StoreCorrupt):  # its plans name nothing any more; its messages can still be searched
+                ids = behind(await self._keeper.plans(session, owner), what)
         elif not ids and what.startswith("plan:"):
             ids = await self._keeper.behind(what, owner)
         originals = await self._keeper.originals(ids, owner) if ids else {}
@@ -451,6 +454,8 @@ def _own_error(request: Request, error: Exception) -> GatewayError:
         case WriteConflict():
             message = "another one changed or continues this conversation: read it again"
             return GatewayError(409, message, "conflict")
+        case StoreCorrupt():
+            return GatewayError(500, "this is damaged in the store: DELETE it, or restore a copy of the store", "store")
         case StoreError():
             return GatewayError(503, f"the store could not be used ({type(error).__name__}): try again", "store")
         case UsageError() | BrokenConversation() | CannotFit():

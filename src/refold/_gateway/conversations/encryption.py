@@ -10,7 +10,7 @@ from typing import Any
 
 from refold.errors import StoreCorrupt
 
-__all__ = ["Seal", "sealing_machine"]
+__all__ = ["Seal", "is_sealed", "sealing_machine"]
 
 MARK = "refold-sealed-2:"
 OLD_MARK, OLD_SALT = "refold-sealed:", b"refold gateway store"  # of releases in which stores had no salt of their own
@@ -38,7 +38,7 @@ class Seal:
 
     def opened(self, value: object) -> Any:
         """Return a message that was kept."""
-        return json.loads(self.opened_text(value)) if isinstance(value, str) and value.startswith(MARKS) else value
+        return json.loads(self.opened_text(value)) if isinstance(value, str) and is_sealed(value) else value
 
     def opened_text(self, text: str) -> str:
         """Return a text that was kept.
@@ -46,7 +46,7 @@ class Seal:
         Raises:
             StoreCorrupt: it is encrypted with another secret, or with one that was not given.
         """
-        if not text.startswith(MARKS):
+        if not is_sealed(text):
             return text
         from cryptography.fernet import InvalidToken
 
@@ -64,6 +64,11 @@ class Seal:
                 "what the store holds was encrypted with another secret: set REFOLD_STORE_KEY to that one"
             ) from None
         return opened.decode()
+
+
+def is_sealed(text: str) -> bool:
+    """Tell whether a text is kept encrypted."""
+    return text.startswith(MARKS)
 
 
 @lru_cache(4)

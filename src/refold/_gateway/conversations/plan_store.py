@@ -3,7 +3,8 @@
 What was never compacted is not kept: its client has it all and sends it again. With the first plan of a conversation
 its messages go to the store, and the plan after them. Where the store fails, plans hold all the same: they stay with
 their conversation in memory, and are written in their order once the store works again. A plan is recorded only on the
-revision of the session that it was made for, so a process that was paused never writes over what another did.
+revision of the session that it was made for, so a process that was paused never writes over what another did. A
+session that cannot be read any more is left as it is: its conversation goes on as another one, and all others are read.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from refold._gateway.conversations.conversation import within
-from refold._gateway.conversations.encryption import Seal
+from refold._gateway.conversations.encryption import Seal, is_sealed
 from refold._gateway.conversations.provenance import StoredRange
 from refold._gateway.conversations.store_access import StoreAccess
 from refold._gateway.native.items import RecordedItem
@@ -28,7 +29,7 @@ from refold.core._plan_json import load_plan
 from refold.core.budget import Usage
 from refold.core.edits import Hide, Insert, Rewrite
 from refold.core.transcript import ROOT
-from refold.errors import SessionNotFound, StoreCorrupt, StoreError, WriteConflict
+from refold.errors import SessionNotFound, StoreCorrupt, StoreError, UnreadablePlan, WriteConflict
 from refold.sessions._entries import Appended, Noted, Planned, Position, Rewound, UsageEntry
 from refold.sessions._leases import LEASE, acompaction_lease
 from refold.sessions._message_json import searchable_text
@@ -52,6 +53,7 @@ __all__ = ["OURS", "PlanStore", "behind"]
 LONGEST = 720.0  # seconds for which others wait for one that is at work (V12)
 SEARCHED = 50  # sessions, the newest, in which a plan is looked for
 CHECKED = 20  # sessions, the newest, that are looked at for a plan when a gateway starts
+NO_ENTRIES = 2**31 - 1  # a number behind that of every entry: of a session the head alone is read
 OURS = "conv_"  # how conversations of a gateway are named; a store may hold sessions of others
 
 
@@ -186,7 +188,7 @@ class PlanStore:
         Raises:
             SessionNotFound: the owner has none of that id; without one, nobody has.
         """
-        return (await self._run(lambda: self._load(session, owner))).head
+        return await self._run(lambda: self._head(session, owner))
 
     async def delete(self, session: str, owner: str | None = None) -> bool:
         """Remove a conversation with its originals and plans, the texts of summaries included; tell whether it was."""
@@ -216,19 +218,19 @@ class PlanStore:
 
     async def originals(self, ids: list[MessageId], owner: str | None = None) -> dict[MessageId, Any]:
         """Return those messages as they were said; without an owner, the first that any has."""
-        texts = await self._run(lambda: self._originals(ids, owner))
-        return {id: self._seal.opened(json.loads(text)) for id, text in texts.items()}
+        return self._opened(await self._run(lambda: self._originals(ids, owner)))
 
     async def search(self, query: str, session: str = "", owner: str | None = None) -> dict[MessageId, Any]:
         """Return originals that hold all words of a query; none where they are encrypted."""
         hits = await self._run(lambda: self._store.search(query, [session] if session else [], owner=owner))
-        return {hit.id: self._seal.opened(json.loads(hit.native)) for hit in hits}
+        return self._opened({hit.id: hit.native for hit in hits})
 
     async def plans(self, session: str, owner: str | None = None) -> tuple[Plan, ...]:
         """Return the plans in force of a conversation kept.
 
         Raises:
             SessionNotFound: the owner has none of that id; without one, nobody has.
+            StoreCorrupt: it is damaged.
         """
         return await self._run(lambda: self._load(session, owner).plans)
 
@@ -237,6 +239,7 @@ class PlanStore:
 
         Raises:
             SessionNotFound: there is none of that id.
+            StoreCorrupt: it is damaged.
         """
         return await self._run(lambda: self._messages(session))
 
@@ -312,14 +315,32 @@ class PlanStore:
             self._note(conversation, later)
 
     def _check(self) -> None:
+        locked: dict[str, StoreCorrupt] = {}  # sessions that the secret does not open: all of them, or damaged ones
         for head in self._store.sessions()[:CHECKED]:
-            for each in self._store.load(head.id).entries:
-                if isinstance(each.entry, Planned):
-                    try:
-                        self._seal.opened_text(each.entry.plan)
-                    except StoreCorrupt as error:
-                        raise StoreCorrupt(f"{self._store.name}: {error}") from None
-                    return
+            text = self._first_plan(head.id)
+            if text is None:
+                continue
+            try:
+                self._seal.opened_text(text)
+            except StoreCorrupt as error:
+                locked[head.id] = error
+                continue
+            if not locked or is_sealed(text):
+                break
+        else:
+            for error in locked.values():
+                raise StoreCorrupt(f"{self._store.name}: {error}") from None
+        for session in locked:
+            _log_damage(session)
+
+    def _first_plan(self, session: str) -> str | None:
+        """Return the text of the first plan of a session as it is kept; None without one, or where it is damaged."""
+        try:
+            entries = [each.entry for each in self._store.load(session).entries]
+        except StoreCorrupt:
+            _log_damage(session)
+            return None
+        return next((entry.plan for entry in entries if isinstance(entry, Planned)), None)
 
     def _unused(self, before: float, margin: float, used: Sequence[Conversation]) -> list[str]:
         known = {conversation.session_id: conversation for conversation in used if conversation.session_id}
@@ -348,6 +369,9 @@ class PlanStore:
             loaded = self._load(session)
         except SessionNotFound:
             return None
+        except StoreCorrupt:
+            self._set_apart(conversation, session)
+            return None
         is_here = loaded.head.tip in index
         if is_here:
             conversation.store_as(session, loaded.head.revision, 0)
@@ -371,11 +395,34 @@ class PlanStore:
             fresh = production.take(loaded.ranges, loaded.known, messages)
         return fitting[:count], fresh
 
-    def _load(self, session: str, owner: str | None = None) -> _Stored:
-        """Return what is known of a conversation kept; that of another owner is not found."""
-        loaded = self._store.load(session)
-        if owner not in (None, loaded.head.owner):
+    def _set_apart(self, conversation: Conversation, damaged: str) -> None:
+        """Let a conversation whose session is damaged go on as another, with the plans that are known here."""
+        self._metrics.store_failed()
+        _log_damage(damaged)
+        if not damaged.startswith(conversation.id):  # that of another one, which begins with the same messages
+            return
+        session = _another(conversation)
+        self._store.create(session, conversation.format.name, conversation.owner)
+        conversation.store_as(session, 0, 0)
+        conversation.production.saved = 0
+        if conversation.plans:  # with all messages, so that this one is found by them, and not the damaged one
+            self._keep(conversation, conversation.plans, count=len(conversation.transcript))
+
+    def _head(self, session: str, owner: str | None) -> Head:
+        head = self._store.load(session, after=NO_ENTRIES).head
+        if owner not in (None, head.owner):
             raise SessionNotFound(session)
+        return head
+
+    def _load(self, session: str, owner: str | None = None) -> _Stored:
+        """Return what is known of a conversation kept; that of another owner is not found.
+
+        Raises:
+            SessionNotFound: there is none.
+            StoreCorrupt: it is damaged.
+        """
+        self._head(session, owner)
+        loaded = self._store.load(session)
         noted: tuple[int, DeferredCall | None] = 0, None
         ranges: list[StoredRange] = []
         known: dict[str, Plan] = {}
@@ -383,7 +430,7 @@ class PlanStore:
         for each in loaded.entries:
             match each.entry:
                 case Planned(plan=text):
-                    plan = load_plan(self._seal.opened_text(text))
+                    plan = self._plan(session, text)
                     known[plan.id] = plan
                     live = (*live, plan.id)
                 case Rewound(to=to):
@@ -413,7 +460,7 @@ class PlanStore:
         session, revision = conversation.session_id or conversation.id, conversation.revision
         head = self._store.create(session, conversation.format.name, conversation.owner)
         if new or (head.tip != ROOT and head.tip not in index):  # another branch has this name
-            session, revision = f"{conversation.id}_{os.urandom(4).hex()}", 0
+            session, revision = _another(conversation), 0
             head = self._store.create(session, conversation.format.name, conversation.owner)
         start = index[head.tip] + 1 if head.tip != ROOT else 0
         # a branch begins with the plans of what it comes from
@@ -436,11 +483,30 @@ class PlanStore:
         conversation.store_as(session, head.revision if entries else revision, len(plans))
         conversation.production.saved = len(conversation.production.ranges)
 
+    def _plan(self, session: str, text: str) -> Plan:
+        try:
+            return load_plan(self._seal.opened_text(text))
+        except UnreadablePlan as error:
+            raise StoreCorrupt(f"a plan of {session} in {self._store.name} is damaged") from error
+
     def _messages(self, session: str) -> bytes:
         loaded = self._store.load(session)
         ids = [id for each in loaded.entries if isinstance(each.entry, Appended) for id in each.entry.ids]
-        natives = [json.dumps(self._seal.opened(json.loads(loaded.natives[id]))).encode() for id in ids]
+        try:
+            natives = [json.dumps(self._seal.opened(json.loads(loaded.natives[id]))).encode() for id in ids]
+        except (KeyError, ValueError) as error:
+            raise StoreCorrupt(f"a message of {session} in {self._store.name} is damaged") from error
         return b",".join(natives)
+
+    def _opened(self, texts: dict[MessageId, str]) -> dict[MessageId, Any]:
+        """Return messages as they were said; those that are damaged are left out."""
+        messages: dict[MessageId, Any] = {}
+        for id, text in texts.items():
+            try:
+                messages[id] = self._seal.opened(json.loads(text))
+            except (ValueError, StoreCorrupt):
+                log_event(logging.WARNING, "damaged message in the store", message=id)
+        return messages
 
     def _originals(self, ids: list[MessageId], owner: str | None) -> dict[MessageId, str]:
         owners = dict.fromkeys(head.owner for head in self._store.sessions()) if owner is None else [owner]
@@ -459,24 +525,30 @@ class PlanStore:
         return Write(Noted(self._seal.closed_text(msgspec.json.encode(produced.written).decode())))
 
     def _rewind(self, session: str, plans: tuple[Plan, ...]) -> int:
-        head = self._store.load(session).head
+        head = self._head(session, None)
         position = Position(head.tip, head.messages, tuple(plan.id for plan in plans))
         return self._store.rewind(session, position, head).revision
 
     def _recorded_item(self, digest: str, owner: str) -> RecordedItem | None:
-        for head in self._store.sessions(owner)[:SEARCHED]:
-            for each in self._store.load(head.id).entries if head.id.startswith(OURS) else ():
-                if isinstance(each.entry, Noted):
-                    note = _read(self._seal.opened_text(each.entry.text))
-                    if isinstance(note, RecordedItem) and note.digest == digest:
-                        return note
+        for session in self._newest(owner):
+            with suppress(SessionNotFound, StoreCorrupt):
+                for each in self._store.load(session).entries:
+                    if isinstance(each.entry, Noted):
+                        note = _read(self._seal.opened_text(each.entry.text))
+                        if isinstance(note, RecordedItem) and note.digest == digest:
+                            return note
         return None
 
     def _behind(self, plan: str, owner: str | None) -> list[MessageId]:
-        for head in self._store.sessions(owner)[:SEARCHED]:
-            if head.id.startswith(OURS) and (ids := behind(self._load(head.id).plans, plan)):
-                return ids
+        for session in self._newest(owner):
+            with suppress(SessionNotFound, StoreCorrupt):
+                if ids := behind(self._load(session).plans, plan):
+                    return ids
         return []
+
+    def _newest(self, owner: str | None) -> list[str]:
+        """Return the newest sessions of the gateway in which something is looked for."""
+        return [head.id for head in self._store.sessions(owner)[:SEARCHED] if head.id.startswith(OURS)]
 
 
 class _Stored(Struct, frozen=True):
@@ -491,6 +563,15 @@ class _Stored(Struct, frozen=True):
     ranges: tuple[StoredRange, ...]
     noted: int
     later: DeferredCall | None
+
+
+def _another(conversation: Conversation) -> str:
+    """Return an id for another session of a conversation."""
+    return f"{conversation.id}_{os.urandom(4).hex()}"
+
+
+def _log_damage(session: str) -> None:
+    log_event(logging.WARNING, "damaged session in the store: left as it is", session=session)
 
 
 def _read(text: str) -> DeferredCall | StoredRange | RecordedItem | None:
