@@ -33,9 +33,9 @@ from refold._text.places import places_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["Kind", "ranks_of", "shortened"]
+__all__ = ["TextKind", "ranks_of", "shortened"]
 
-Kind: TypeAlias = Literal["request", "instructions", "recap"]
+TextKind: TypeAlias = Literal["request", "instructions", "recap"]
 LINE = 400  # characters of a line that is kept as a whole; of a longer one its sentences are
 OPENING, ENDING = 3, 2  # lines of a request, at its ends, that say what it is
 SHORT = 40  # characters that are not worth a marker
@@ -92,7 +92,7 @@ class _RankedLine(Struct, frozen=True, gc=False):
     rank: int
 
 
-def ranks_of(text: str, pieces: Sequence[Segment], kind: Kind) -> dict[int, int]:
+def ranks_of(text: str, pieces: Sequence[Segment], kind: TextKind) -> dict[int, int]:
     """Return the best rank of a line in each segment that holds one with a rank, by where the segment starts."""
     starts = [segment.start for segment in pieces]
     ranks: dict[int, int] = {}
@@ -103,7 +103,7 @@ def ranks_of(text: str, pieces: Sequence[Segment], kind: Kind) -> dict[int, int]
     return ranks
 
 
-def shortened(text: str, limit: int, count: Callable[[str], int], kind: Kind, keep: Sequence[str] = ()) -> str:
+def shortened(text: str, limit: int, count: Callable[[str], int], kind: TextKind, keep: Sequence[str] = ()) -> str:
     """Return a text of at most `limit` tokens if that can be: the lines of the best ranks, and markers.
 
     Sentences in `keep` stay; with them the result may be above the limit.
@@ -154,7 +154,7 @@ def _joined(spans: Sequence[tuple[int, int]], size: int) -> list[Segment]:
 
 
 @lru_cache(maxsize=64)
-def _pieces(text: str, kind: Kind) -> tuple[_RankedLine, ...]:
+def _pieces(text: str, kind: TextKind) -> tuple[_RankedLine, ...]:
     """Return the lines of a text, long ones by sentence, with their ranks; blank lines belong to those before them."""
     pasted, pins = pasted_spans(text), frozenset(pins_of(text))
     lines = text.split("\n")
@@ -212,7 +212,7 @@ def _heading(line: str) -> tuple[int, str] | None:
     return (TAG, tag.replace("_", " ")) if tag else (LABEL, bold or label)
 
 
-def _rank(line: str, kind: Kind, titles: tuple[str, ...], *, limits: bool) -> int:
+def _rank(line: str, kind: TextKind, titles: tuple[str, ...], *, limits: bool) -> int:
     listed = ITEM.match(line) is not None
     if kind == "recap":
         return 1 if _under(OPEN_WORK, titles) else 2 if _under(REQUESTED, titles) else 3 if limits else NONE

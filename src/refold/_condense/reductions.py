@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._condense.call_outline import pointer
-from refold._condense.directives import Kind, shortened
+from refold._condense.directives import TextKind, shortened
 from refold._condense.harness_text import ShortenedHarness, shortened_harness
 from refold._condense.pins import pins_of
 from refold._condense.placeholders import (
@@ -380,7 +380,7 @@ def shortened_words(draft: Draft, position: int, words: str, limit: int) -> str:
     count = draft.view.counter.text
     if draft.base[position].role != "user":
         return shorten(words, limit, count)
-    kind: Kind = "recap" if is_recap(_original(draft, position)) else "request"
+    kind: TextKind = "recap" if is_recap(_original(draft, position)) else "request"
     return shortened(words, limit, count, kind, pinned_in(draft, position, words))
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from refold._condense.call_facts import reads
 from refold._condense.call_outline import call_line
-from refold._condense.directives import Kind, ranks_of
+from refold._condense.directives import TextKind, ranks_of
 from refold._condense.identifier_scores import need_in, worth_of
 from refold._condense.placeholders import is_pointer, text_replaced
 from refold._condense.reduction_order import ROOMY, reduce_parts
@@ -261,7 +261,7 @@ def _weigh_directives(draft: Draft, units: Iterable[Unit], areas: Regions) -> No
                 unit.extra += worth[ranks[start] - 1]
 
 
-def _ranks(draft: Draft, reduction: Reduction, kind: Kind) -> dict[int, int]:
+def _ranks(draft: Draft, reduction: Reduction, kind: TextKind) -> dict[int, int]:
     return ranks_of(reduction.words, _segments(draft, reduction, reduction.words), kind)
 
 

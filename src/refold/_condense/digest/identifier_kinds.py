@@ -27,9 +27,19 @@ if TYPE_CHECKING:
 
     from refold.core.messages import ToolCall
 
-__all__ = ["NAMED", "WEIGHTS", "Folders", "Kind", "argument_names", "is_whole", "kind_of", "labeled", "without_codes"]
+__all__ = [
+    "NAMED",
+    "WEIGHTS",
+    "Folders",
+    "IdentifierKind",
+    "argument_names",
+    "is_whole",
+    "kind_of",
+    "labeled",
+    "without_codes",
+]
 
-Kind: TypeAlias = Literal["path", "words", "url", "dotted", "name", "id", "number"]
+IdentifierKind: TypeAlias = Literal["path", "words", "url", "dotted", "name", "id", "number"]
 
 EXTENSIONS = (
     r"[jt]sx?|py|rs|go|java|kt|rb|php|c|h|cc|cpp|hpp|cs|swift|dart|sql|sh|ps1|tf|vue|svelte|html|s?css|proto|"
@@ -41,7 +51,7 @@ NAMED = re.compile(
     r"[A-Z]{2,}-\d+))|(?P<number>\d{3,}(?:\.\d+)*)",
 )
 # Of a reference, by its kind. Chosen by hand; benchmarks/recall.py measures what they give together (docs/salience.md).
-WEIGHTS: dict[Kind, float] = {
+WEIGHTS: dict[IdentifierKind, float] = {
     "path": 1.5, "words": 1.5, "url": 1.5, "dotted": 1.2, "name": 1.0, "id": 1.0, "number": 0.6,
 }  # fmt: skip
 JUNK = re.compile(
@@ -101,7 +111,7 @@ class Folders:
 
 
 @lru_cache(maxsize=KNOWN)
-def kind_of(word: str, lead: str = "") -> Kind | None:
+def kind_of(word: str, lead: str = "") -> IdentifierKind | None:
     """Return what sort of identifier a word is, None where it is none; `lead` are the signs before it.
 
     "words" are plain words with a slash between them, which may or may not be a path; numbers and ids need `labeled`.
@@ -117,13 +127,13 @@ def kind_of(word: str, lead: str = "") -> Kind | None:
         return None
     if match.lastgroup == "name" and not word.isascii() and UNSPACED.search(word):
         return None
-    kind: Kind = match.lastgroup or "name"  # type: ignore[assignment]  # the groups are kinds
+    kind: IdentifierKind = match.lastgroup or "name"  # type: ignore[assignment]  # the groups are kinds
     if kind == "path":
         return _kind_of_path(word, lead)
     return "id" if kind == "name" and (HEX.fullmatch(word) or _scattered(word)) else kind
 
 
-def _kind_of_path(word: str, lead: str) -> Kind | None:
+def _kind_of_path(word: str, lead: str) -> IdentifierKind | None:
     parts = word.split("/")
     if len(parts) > 1 and len(parts[0]) == 1 and "/" not in lead:  # a/ and b/ of a diff, s/ of an editor
         return None

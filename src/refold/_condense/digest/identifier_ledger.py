@@ -16,7 +16,7 @@ from refold._condense.digest.identifier_kinds import (
     NAMED,
     WEIGHTS,
     Folders,
-    Kind,
+    IdentifierKind,
     argument_names,
     is_whole,
     kind_of,
@@ -50,7 +50,7 @@ COMMAND = 300  # characters of a call up to which it is a command and no text
 MESSAGES = "messages"
 ELSEWHERE = "elsewhere"  # in digests of earlier releases
 PATHS, NAMES, ADDRESSES, IDS, NUMBERS = ORDER = ("paths", "names", "addresses", "ids", "numbers")
-TITLES: dict[Kind, str] = {"path": PATHS, "url": ADDRESSES, "id": IDS, "number": NUMBERS}
+TITLES: dict[IdentifierKind, str] = {"path": PATHS, "url": ADDRESSES, "id": IDS, "number": NUMBERS}
 SEVERAL = 4  # identifiers that are worth a line of their own
 IN_CONTEXT = ("path", "words", "url", "id", "number")  # kinds that what stands around them decides on
 # Of JSON, in this order: what then stands behind a backslash is of the text inside.
@@ -89,14 +89,14 @@ class _Candidate(Struct, frozen=True, order=True, gc=False):
     raw: str
     used: int = 1
     seen: int = 0
-    kind: Kind | None = None
+    kind: IdentifierKind | None = None
 
 
 class _Spelling(Struct, frozen=True, gc=False):
     """A word without the signs around it, its kind where it may be an identifier, and what divides its worth."""
 
     word: str
-    kind: Kind | None
+    kind: IdentifierKind | None
     penalty: float
 
 
@@ -109,7 +109,7 @@ class Atom(Struct, frozen=True):
     text: str
     source: str
     score: float
-    kind: Kind = "name"
+    kind: IdentifierKind = "name"
     written: str = ""
 
 
@@ -170,9 +170,11 @@ def ledger(
     return tuple(atoms)
 
 
-def _of_kinds(candidates: Iterable[_Candidate], arguments: frozenset[str]) -> list[tuple[float, _Candidate, Kind]]:
+def _of_kinds(
+    candidates: Iterable[_Candidate], arguments: frozenset[str]
+) -> list[tuple[float, _Candidate, IdentifierKind]]:
     """Return the candidates that are identifiers with their kind, best first by their score and its weight."""
-    ranked: list[tuple[float, _Candidate, Kind]] = []
+    ranked: list[tuple[float, _Candidate, IdentifierKind]] = []
     for candidate in candidates:
         kind = candidate.kind
         once = not candidate.used and candidate.seen < REPEATED
@@ -183,7 +185,7 @@ def _of_kinds(candidates: Iterable[_Candidate], arguments: frozenset[str]) -> li
     return ranked
 
 
-def _written(candidate: _Candidate, kind: Kind, piece: RemovedPiece, text: str, folders: Folders) -> str:
+def _written(candidate: _Candidate, kind: IdentifierKind, piece: RemovedPiece, text: str, folders: Folders) -> str:
     """Return how a list writes an identifier, nothing where its surroundings show that it is none.
 
     `text` is the beginning of what the piece says, which is asked for only of kinds `IN_CONTEXT`.

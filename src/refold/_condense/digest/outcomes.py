@@ -59,7 +59,7 @@ NO_ERROR = re.compile(
 
 HOW_IT_ENDED = re.compile(r"exit(?:ed)?\b|^Output:|^Wall time|^Chunk ID|token count|^\W*$|^</?[\w-]+>$", re.I)
 # Answers of servers that are busy or out of reach: the next call may go well.
-PASSING = re.compile(
+TRANSIENT = re.compile(
     r"\b429\b|rate.?limit|too many requests|\b50[234] |overloaded|ETIMEDOUT|ECONNRESET|EAI_AGAIN|socket hang up|"
     r"temporary failure|connection (?:reset|timed out|closed)|(?:request|connect\w*|read|command|call) timed? ?out|"
     r"(?:service|temporarily) unavailable|network error",
@@ -106,7 +106,7 @@ def outcomes(view: View, messages: Sequence[Message], later: Sequence[Message] =
     passed = _passed(view, (*later, *messages))
     commands = [position for position, target in passed if target is None]
     results: dict[str, CallOutcome] = {}
-    passing_now: set[str] = set()  # tests of later runs that failed and passed after that
+    later_passing: set[str] = set()  # tests of later runs that failed and passed after that
     for message in reversed(messages):
         if len(results) >= MOST:
             break
@@ -124,8 +124,8 @@ def outcomes(view: View, messages: Sequence[Message], later: Sequence[Message] =
             if outcome.failed:
                 since = [each for at, each in passed if at > position and each]
                 names = frozenset(failing(result)) if target.checks else frozenset()
-                well = _passed_later(call, result, since) or (bool(names) and names <= passing_now)
-                passing_now |= names if well else frozenset()
+                well = _passed_later(call, result, since) or (bool(names) and names <= later_passing)
+                later_passing |= names if well else frozenset()
                 went_on = target.once and sum(at > position for at in commands) >= WENT_ON
                 outcome = replace(outcome, open=not (well or went_on), passed_later=well)
             results[line] = outcome
@@ -151,7 +151,7 @@ def _passed_later(call: ToolCall, result: ToolResult, since: Sequence[Target]) -
     if any(each.covers(target) for each in since):
         return True
     if not target.checks:
-        return PASSING.search(result.text[-AT_END:]) is not None and any(each.task == target.task for each in since)
+        return TRANSIENT.search(result.text[-AT_END:]) is not None and any(each.task == target.task for each in since)
     names, places = failing(result), failing_places(result)
     if places:
         parts = [replace(target, objects=(place,), names=target.names) for place in places]
