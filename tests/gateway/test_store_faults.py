@@ -164,7 +164,7 @@ def test_a_gateway_starts_beside_a_damaged_conversation_which_goes_on_as_another
             assert call(three.url, body=chat(9))[1]["x-refold-plan"] == headers["x-refold-plan"]
             plans = json.loads(call(three.url, "GET", f"/v1/sessions/{fresh}")[2])["plans"]
             assert [plan["id"] for plan in plans] == [headers["x-refold-plan"]]
-            assert call(three.url, "GET", f"/v1/sessions/{first}")[0] == 500
+            assert call(three.url, "GET", f"/v1/sessions/{first}")[0] == 503
             assert call(three.url, "DELETE", f"/v1/sessions/{first}")[0] == 200
     assert "damaged session in the store" in caplog.text
 

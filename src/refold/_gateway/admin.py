@@ -455,7 +455,8 @@ def _own_error(request: Request, error: Exception) -> GatewayError:
             message = "another one changed or continues this conversation: read it again"
             return GatewayError(409, message, "conflict")
         case StoreCorrupt():
-            return GatewayError(500, "this is damaged in the store: DELETE it, or restore a copy of the store", "store")
+            remedy = "delete the conversation if it alone is damaged, else restore a copy of the store"
+            return GatewayError(503, f"the store could not be used (StoreCorrupt): {remedy}", "store")
         case StoreError():
             return GatewayError(503, f"the store could not be used ({type(error).__name__}): try again", "store")
         case UsageError() | BrokenConversation() | CannotFit():
