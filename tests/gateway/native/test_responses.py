@@ -5,6 +5,7 @@ import pytest
 
 from tests.gateway.conftest import standing
 from tests.gateway.native.upstream import ignorant, responses_turns
+from tests.gateway.scripted_upstream import call
 from tests.gateway.talking import opened
 
 TOOLS = [{"type": "function", "name": "read", "parameters": {"type": "object", "properties": {}}, "strict": False}]
@@ -123,6 +124,23 @@ def test_an_item_is_read_after_a_restart_and_by_any_replica(gateway, tmp_path):
         agent = Agent(other.url, provider)
         agent.ask([*echoed(response), ON], context_management=MANAGED)
         assert agent.sent[: len(sent)] == sent
+
+
+def test_originals_of_a_conversation_that_a_replica_deleted_are_sent_by_no_other(gateway, tmp_path):
+    store = str(tmp_path / "g.db")
+    serving, provider = gateway(behave=ignorant, window=200_000, limit=200_000, store=store)
+    response = Agent(serving.url, provider).ask([GO, *responses_turns(0, 30)], context_management=MANAGED)
+    items = [*echoed(response), ON]
+    with standing(provider, window=200_000, store=store) as other:
+        agent = Agent(other.url, provider)
+        agent.ask(items, context_management=MANAGED)
+        assert len(agent.sent) > 3
+        (conversation,) = serving.gateway.tracker.all()
+        assert call(serving.url, "DELETE", f"/v1/sessions/{conversation.session_id}")[0] == 200
+        agent.ask(items, context_management=MANAGED)
+        words, _, on = agent.sent
+        assert "it was compacted" in str(words)
+        assert on["content"] == ON["content"]
 
 
 def test_a_conversation_goes_on_with_another_model_of_another_upstream(agent, gateway, tmp_path):

@@ -15,7 +15,7 @@ from refold._gateway.native.wishes import ITEMS
 from refold._gateway.server.asgi import GatewayError
 from refold._gateway.wire.body import native
 from refold.core._json import Json, listing, mapping, objects, string
-from refold.errors import RefoldError, StoreError
+from refold.errors import RefoldError, SessionNotFound, StoreError
 
 if TYPE_CHECKING:
     from refold._gateway.conversations.plan_store import PlanStore
@@ -78,6 +78,8 @@ class Expansion:
             after = [*([msgspec.json.encode(rest)] if rest is not None else []), *raws[place + 1 :]]
             if history is None:
                 words = (reference.words if reference is not None else "") or string(item, "content")
+                if not words:  # an opaque item of a provider, which may know what to do with it
+                    return Expanded(raws)
                 return Expanded([_user_message(words, format), *after])
             assert reference is not None
             added = _added(raws[:place], history, format) if format == "openai-responses" else []
@@ -114,8 +116,14 @@ class Expansion:
         return self._items[key]
 
     async def _history(self, reference: Reference, format: str) -> list[Bytes] | None:
-        """Return the messages that a reference names, from memory or the store; None where they are no more."""
+        """Return the messages that a reference names, from memory or the store; None where they are no more.
+
+        The store is asked each time: another process may have deleted the conversation.
+        """
         key = reference.session, reference.count, reference.tip
+        if reference.session and await self._is_deleted(reference):
+            self._histories.pop(key, None)
+            return None
         raws = self._in_memory(reference) or self._histories.get(key)
         if raws is None:
             try:
@@ -129,6 +137,15 @@ class Expansion:
                 self._histories.popitem(last=False)
         return [_unmarked(raw) for raw in raws]
 
+    async def _is_deleted(self, reference: Reference) -> bool:
+        try:
+            await self._keeper.head(reference.session, reference.owner)
+        except SessionNotFound:
+            return True
+        except StoreError:  # counted and logged where it was raised; nothing is deleted while the store fails
+            pass
+        return False
+
     def _in_memory(self, reference: Reference) -> list[Bytes] | None:
         conversation = self._tracks.get(reference.conversation)
         if conversation is None or conversation.owner != reference.owner:
@@ -139,7 +156,6 @@ class Expansion:
         return conversation.body.raws[: reference.count]
 
     async def _stored(self, reference: Reference, format: str) -> list[Bytes] | None:
-        await self._keeper.head(reference.session, reference.owner)
         body = b"[" + await self._keeper.messages(reference.session) + b"]"
         natives = json.loads(body)[: reference.count]
         read = formats.read(formats.find(format), natives)
