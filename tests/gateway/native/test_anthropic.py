@@ -157,6 +157,21 @@ def test_an_edit_clears_what_it_names(ask, edit, cleared):
     assert sum(each.cleared_tool_uses for each in message.context_management.applied_edits) == cleared
 
 
+def test_an_edit_is_carried_out_although_a_compaction_has_to_follow(gateway):
+    serving, provider = gateway(behave=ignorant, window=32_000, limit=32_000, background=False)
+    client = opened(anthropic.Anthropic(base_url=serving.url, api_key="k", max_retries=0))
+    keep = {"type": "tool_uses", "value": 32}
+    message = client.beta.messages.create(
+        model="claude-opus-4-6", max_tokens=500, tools=TOOLS, betas=BETAS, messages=[GO, *anthropic_turns(0, 40)],
+        context_management={"edits": [{**CLEAR, "keep": keep}]},
+    )  # fmt: skip
+    (applied,) = message.context_management.applied_edits
+    assert (applied.type, applied.cleared_tool_uses) == ("clear_tool_uses_20250919", 8)
+    (conversation,) = serving.gateway.tracker.all()
+    assert [plan.policy for plan in conversation.plans] == ["clear_tool_uses_20250919", "refold"]
+    assert provider.received[-1].tokens < 32_000
+
+
 def test_arguments_of_named_tools_are_cleared_with_their_results(ask):
     ask([GO, *anthropic_turns(0, 10)], {**CLEAR, "clear_tool_inputs": True})
     inputs = [block.get("input") for message in ask.provider.received[-1].body["messages"]

@@ -37,7 +37,8 @@ DOUBT = 1.15  # by how much an estimate that no report has confirmed may be too 
 class PlanningInput(Struct, frozen=True):
     """What a plan is made of: messages, the options of `refold.plan`, known sizes, and thinking that is left out.
 
-    `too_large` says that the request would be refused as it is; `assumed`, that the model's window is not known.
+    `too_large` says that the request would be refused as it is; `assumed`, that the model's window is not known;
+    `partial`, that another plan may follow, so that this one need not fit.
     """
 
     messages: tuple[Message, ...]
@@ -47,6 +48,7 @@ class PlanningInput(Struct, frozen=True):
     handlers: Handlers
     too_large: bool = False
     assumed: bool = False
+    partial: bool = False
 
 
 class BestPlan(Struct, frozen=True):
@@ -65,6 +67,8 @@ def best_plan(work: PlanningInput) -> BestPlan:
     try:
         return BestPlan(_plan(work, work.options, work.estimates, work.handlers))
     except Exception as error:
+        if work.partial and isinstance(error, CannotFit):
+            return BestPlan(error.plan)
         if not work.too_large and not isinstance(error, CannotFit):
             raise
         failure = error

@@ -213,14 +213,16 @@ class Planner:
         """
         return await self._keeper.compact_session(session, instructions, keep_recent, model, self._handlers)
 
-    async def force(self, target: CompactionTarget, policy: Policy) -> None:
-        """Put a plan in force that shortens nothing; the caller holds the conversation's lock.
+    async def force(self, target: CompactionTarget, policy: Policy, *, partial: bool = False) -> None:
+        """Put a plan in force whatever the size of the request; the caller holds the conversation's lock.
+
+        With `partial` its result need not fit the input budget: a compaction may follow.
 
         Raises:
             CompactionAborted: it came to nothing.
         """
         with target.conversation.same_cooldown():
-            await self._enforce(target, await self._make_plan(target, Cause.MANUAL, policy))
+            await self._enforce(target, await self._make_plan(target, Cause.MANUAL, policy, partial=partial))
 
     async def sync_plans(self, target: CompactionTarget) -> bool:
         """Take over what others have planned for a conversation that is read; tell whether there was something new."""
@@ -321,6 +323,8 @@ class Planner:
         usage: Usage | None = None,
         instructions: str = "",
         keep_recent: int | None = None,
+        *,
+        partial: bool = False,
     ) -> Plan:
         conversation, bound = target.conversation, target.bound
         fixed_part = conversation.fixed_part(target.dialect, bound)
@@ -341,7 +345,7 @@ class Planner:
         too_large = by_size and (cause is not Cause.THRESHOLD or conversation.measure(bound, fixed_part) > budget.input)
         work = PlanningInput(
             messages, options, conversation.estimates, conversation.stale_edits(bound), self._handlers,
-            too_large=too_large, assumed=bound.assumed,
+            too_large=too_large, assumed=bound.assumed, partial=partial,
         )  # fmt: skip
         by = (policy or bound.policy).name
         with self._metrics.compacting(), compaction_span(target.model, conversation.id, by, cause.value) as traced:

@@ -252,7 +252,7 @@ class NativeExchange:
             try:
                 await self._service.planner.recognize(target)
                 if self._is_due(wish, target):
-                    await self._service.planner.force(target, clearing_policy(wish))
+                    await self._service.planner.force(target, clearing_policy(wish), partial=True)
             except (CompactionAborted, StoreError) as failed:
                 self._service.metrics.failed(str(failed) if isinstance(failed, CompactionAborted) else "store")
 
