@@ -227,6 +227,23 @@ def test_what_was_kept_is_recalled_and_rewound_before_its_next_request(gateway, 
     assert provider.received[-1].body == chat(9)
 
 
+@pytest.mark.parametrize("messages", ["1", "{}", "true"])
+def test_messages_that_are_no_list_are_refused(gateway, messages):
+    serving, _ = gateway()
+    status, _, data = call(serving.url, path="/v1/compact", body=b'{"model":"m","messages":%b}' % messages.encode())
+    assert (status, json.loads(data)["error"]["code"]) == (400, "bad_body")
+
+
+def test_the_list_says_no_number_of_plans_where_it_is_not_known(gateway, tmp_path):
+    store = str(tmp_path / "g.db")
+    serving, _ = gateway(window=8_000, background=False, store=store)
+    call(serving.url, body=chat(10))
+    other, _ = gateway(window=8_000, store=store)
+    (listed,) = json.loads(call(other.url, "GET", "/v1/sessions")[2])["sessions"]
+    assert listed["plans"] is None
+    assert len(json.loads(call(other.url, "GET", f"/v1/sessions/{listed['id']}")[2])["plans"]) == 1
+
+
 def test_a_store_that_fails_is_told_without_its_place(gateway, tmp_path):
     place = tmp_path / "g.db"
     serving, provider = gateway(window=8_000, background=False, store=str(place), host="127.0.0.1", token="t0k")

@@ -314,7 +314,7 @@ class Admin:
         for head in (await self._keeper.sessions(owner))[:MAX_LISTED]:
             stored = {"format": head.format, "messages": head.messages, "stored": True, "touched": head.touched}
             stored |= {"owner": head.owner} if head.owner else {}
-            sessions[head.id] = {"id": head.id, "plans": 0, **stored} | sessions.get(head.id, {}) | {"stored": True}
+            sessions[head.id] = {"id": head.id, "plans": None, **stored} | sessions.get(head.id, {}) | {"stored": True}
         return _json({"sessions": list(sessions.values())})
 
     async def _session(self, request: Request) -> Response:
@@ -402,8 +402,8 @@ def _dialect_of(format: str) -> Dialect:
 
 
 def _dialect(request: object, provider: str) -> Any:
-    if not isinstance(request, dict):
-        raise BadMessages("no object")
+    if not isinstance(request, dict) or not isinstance(request.get("messages") or [], list):
+        raise BadMessages("no object with a list of messages")
     if "contents" in request:
         return DIALECTS["gemini"]
     if "input" in request:

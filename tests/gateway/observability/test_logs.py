@@ -88,3 +88,15 @@ def test_nothing_is_logged_where_the_log_is_off(gateway, log):
     call(serving.url, body=chat(9))
     serving.stop()
     assert lines() == []
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_half_a_surrogate_pair_in_the_name_of_a_model_is_written_escaped(gateway, log, form):
+    lines = log(form=form)
+    serving, _ = gateway(["fine"])
+    body = json.dumps(chat(1, model="m\ud800")).encode()
+    call(serving.url, body=body, headers={"content-type": "application/json"})
+    serving.stop()
+    written = lines()
+    assert [line for line in written if "ud800" in line]
+    assert not [line for line in written if "Traceback" in line]

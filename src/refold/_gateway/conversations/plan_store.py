@@ -328,8 +328,8 @@ class PlanStore:
             if not locked or is_sealed(text):
                 break
         else:
-            for error in locked.values():
-                raise StoreCorrupt(f"{self._store.name}: {error}") from None
+            for reason in locked.values():
+                raise StoreCorrupt(f"{self._store.name}: {reason}")
         for session in locked:
             _log_damage(session)
 

@@ -90,11 +90,16 @@ class _Lines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record: the time, the level, the event, and its fields."""
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        fields: dict[str, object] = getattr(record, "fields", {})
+        fields = {name: _encodable(value) for name, value in getattr(record, "fields", {}).items()}
         level, event = record.levelname.lower(), record.getMessage()
         if self._as_json:
             return msgspec.json.encode({"time": time, "level": level, "event": event, **fields}).decode()
         return " ".join([time, level, event, *(f"{name}={_plain(value)}" for name, value in fields.items())])
+
+
+def _encodable(value: object) -> object:
+    """Return a value without half surrogate pairs, which JSON may name and no output can write."""
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
 def _plain(value: object) -> str:
