@@ -4,7 +4,15 @@ import pytest
 
 import refold
 from refold import formats
-from refold._condense.digest.previous import FILES_IN_WORK, block_entries, entries_in
+from refold._condense.digest.previous import (
+    END,
+    FILES_IN_WORK,
+    OPENING,
+    block_entries,
+    block_entry,
+    entries_in,
+)
+from refold._condense.files_in_work import touched_last
 from refold._condense.quoted_requests import quoted_request
 from refold._condense.shell_commands import AT_END, displayed_by
 from refold.core.messages import text_of
@@ -303,3 +311,12 @@ def test_a_path_is_the_same_file_however_often_it_begins_with_its_folder():
     change = "bash", {"command": "cd src && sed -i 's/price_of(order, 1\\([0-9]\\))/0/' .//./prices.py"}, "ok"
     lines = blocks(compacted(session(read(), edit(SOURCE[200], "    total_200 = 0"), change), 6_000))["src/prices.py"]
     assert not {*SOURCE[10:20]} & {*lines}
+
+
+def test_a_file_that_only_an_earlier_digest_tells_was_changed_counts_as_changed():
+    blocks = "\n".join(block_entry(path, [f"value = load('{path}')"]) for path in ("src/changed.py", "src/read.py"))
+    files = "## Files changed\n- src/changed.py (2 edits, turn 1)\n\n## Files read\n- src/read.py"
+    told = f"{OPENING}\n\n{files}\n\n## {FILES_IN_WORK}\n{blocks}\n\n{END}]"
+    sent = [said("user", told), said("assistant", "Going on."), said("user", "Go on.")]
+    work = touched_last(formats.read(formats.find("openai-chat"), sent))
+    assert [work.paths[line.file] for line in work.candidates] == ["src/changed.py", "src/read.py"]

@@ -67,13 +67,14 @@ class LineRun(Struct):
 class FileState:
     """What is known of a file after its views and edits up to now: runs of lines, the oldest first.
 
-    `at` is the position of the message that is replayed, `last_edit` that of the last one that changed the file.
+    `at` is the position of the message that is replayed, `last_edit` that of the last one that changed the file; the
+    first message stands for all that only an earlier digest tells of (`edited`).
     """
 
-    def __init__(self, events: Iterable[tuple[int, Change | Excerpt]]) -> None:
+    def __init__(self, events: Iterable[tuple[int, Change | Excerpt]], *, edited: bool = False) -> None:
         self.runs: list[LineRun] = []
         self.at = 0
-        self.last_edit = -1
+        self.last_edit = 0 if edited else -1
         for self.at, event in events:
             match event:
                 case Excerpt(visible=visible, start=start, whole=whole):

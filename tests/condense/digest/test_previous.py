@@ -1,7 +1,9 @@
 from refold._condense.digest.previous import (
     CURRENT,
     END,
+    FILES_IN_WORK,
     OPENING,
+    block_entry,
     digests_in,
     entries_in,
     entry,
@@ -137,3 +139,13 @@ def test_an_answer_with_its_question_is_read_back_as_the_users_words_alone():
     assert found.lines(CONSTRAINTS) == (line,)
     assert set(found.sections) == {CONSTRAINTS}
     assert [pin.text for pin in pins(Transcript((digest(text),)))] == ["Only the first."]
+
+
+def test_names_in_the_lines_of_files_that_a_digest_holds_are_listed_in_the_next():
+    block = block_entry("src/prices.py", ["total = gross_total(order)"])
+    said = talk("u: Mend it.", "a: looking | edit(a.py) as c2", "t: c2 = done", "u: Go on.")
+    told = f"{OPENING}\n\n## {FILES_IN_WORK}\n{block}\n\n{END}]"
+    joined = Message(MessageId("both"), "user", (Text("Mend it.", at=(0,)), Text(told, at=(1,))))
+    transcript = Transcript((joined, *said.messages[1:]))
+    text = digest_text(view_of(transcript, window=20_000), transcript.messages[1:-1])
+    assert "gross_total" in "".join(entries_in([digest(text)]).lines("Identifiers, and where they were last seen"))

@@ -20,7 +20,7 @@ from refold.core.messages import ToolCall, ToolResult, memoized
 if TYPE_CHECKING:
     from refold.core.transcript import Transcript
 
-__all__ = ["CHANGED", "READ", "FileRecord", "file_log"]
+__all__ = ["CHANGED", "READ", "FileRecord", "earlier_files", "file_log"]
 
 CHANGED, READ = "Files changed", "Files read"  # the sections of a digest
 CREATORS = frozenset({"write", "write_file", "writefile", "create_file", "write_to_file", "fs_write"})
@@ -100,7 +100,7 @@ class _Log:
 
     def __init__(self, transcript: Transcript) -> None:
         self.names = FileNames()
-        self.records = {self.names.of(record.path): record for record in _earlier(transcript)}
+        self.records = {self.names.of(record.path): record for record in earlier_files(transcript)}
         self.order = count(len(self.records))
         self.turn = 0
         self.new_names: set[str] = set()  # names of files that were created, and may be deleted again
@@ -151,8 +151,8 @@ class _Log:
         self.records[self.names.of(record.path)] = record
 
 
-def _earlier(transcript: Transcript) -> tuple[FileRecord, ...]:
-    """Return what earlier digests tell; those of the previous release name only paths."""
+def earlier_files(transcript: Transcript) -> tuple[FileRecord, ...]:
+    """Return what earlier digests in a transcript tell of files; those of the previous release name only paths."""
     earlier = earlier_entries(transcript)
     log = {path: FileRecord(path) for path in earlier.lines(READ)}
     for record in map(_recorded, earlier.lines(CHANGED)):

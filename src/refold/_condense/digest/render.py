@@ -26,16 +26,25 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from refold._condense.digest.closing import closing
-from refold._condense.digest.identifier_ledger import Atom, grouped, ledger, ungrouped, words_in
+from refold._condense.digest.identifier_kinds import kind_of
+from refold._condense.digest.identifier_ledger import Atom, atoms_in, grouped, ledger, ungrouped, words_in
 from refold._condense.digest.model_account import ACCOUNT
-from refold._condense.digest.previous import OPENING, earlier_entries, entry, is_digest, stands_for, tokens_before
+from refold._condense.digest.previous import (
+    OPENING,
+    block_entries,
+    earlier_entries,
+    entry,
+    is_digest,
+    stands_for,
+    tokens_before,
+)
 from refold._condense.digest.quotes import quotes
 from refold._condense.digest.sections import Files, Section, sections, touched_files
 from refold._condense.identifier_scores import likeliest
 from refold.core.messages import MessageId, Note, synthetic_message, texts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import TypeAlias
 
     from refold.core.counting import Counter
@@ -114,12 +123,20 @@ def digest_text(
     quoted = quotes(view, messages, staying, limit)
     listed = sections(view, messages, staying, quoted, account)
     standing = chain((block,), (text for message in reversed(staying) for text in texts(message)))
-    earlier = ungrouped(earlier_entries(view.transcript).lines(IDENTIFIERS))
+    earlier = (*_names_in_blocks(view), *ungrouped(earlier_entries(view.transcript).lines(IDENTIFIERS)))
     ranked = ledger(view, messages, standing, limit=AHEAD * limit // ATOM, before=earlier)
     stood = stands_for(max(_whole(view) - sum(map(view.size, staying)), 0))
     end = closing(view, staying, before, limit)
     ranked = likeliest(ranked, view.transcript, limit // ATOM)
     return _bounded(view.counter, stood, listed, ranked, (block, end), limit)
+
+
+def _names_in_blocks(view: View) -> Iterator[tuple[str, str]]:
+    """Yield the names in lines of files that earlier digests hold, with the file: what else showed them is gone."""
+    for message in view.transcript.messages:
+        for path, lines in block_entries(message) if message.role == "user" else ():
+            words = atoms_in("\n".join(line for line in lines if line))
+            yield from ((word, path) for word in sorted(words) if kind_of(word, "") in ("name", "path"))
 
 
 def account_size(view: View, account: str) -> int:
