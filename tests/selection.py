@@ -17,6 +17,7 @@ TESTS = Path(__file__).parent
 STARTERS = frozenset(
     [
         *("subprocess", "Popen", "fork", "multiprocessing", "ProcessPoolExecutor", "create_subprocess_exec"),
+        *("LocalCluster",),
         *("ScriptedProvider", "Serving", "uvicorn", "start_server", "create_server", "bind"),
         *("HTTPServer", "ThreadingHTTPServer", "TCPServer", "postgres_server"),
     ]

@@ -59,7 +59,7 @@ LAYERS = (
     ("api",),
     ("aio",),
     ("recovery", "sessions", "replay", "testing", "_recall"),
-    ("adapt", "agent", "_gateway", "_mcp"),
+    ("adapt", "agent", "_gateway", "_mcp", "batch"),
     ("_cli", "__init__"),
     ("__main__",),
 )

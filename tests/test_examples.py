@@ -1,3 +1,5 @@
+import ast
+import importlib
 import os
 import subprocess
 import sys
@@ -63,3 +65,14 @@ def test_the_loop_compacts_more_than_once_and_rewinds(tmp_path):
     said = run("06_meter_in_a_loop.py", tmp_path)
     assert said.count("before call") > 1
     assert "are back: True" in said
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("batch_on_*.py")), ids=lambda path: path.stem)
+def test_an_example_for_a_cluster_is_short_and_uses_names_that_there_are(path):
+    tree = ast.parse(path.read_text("utf-8"))
+    lines = [line for line in path.read_text("utf-8").splitlines() if line.strip()]
+    assert len(lines) <= 25
+    ours = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module.startswith("refold")]
+    assert ours
+    for node in ours:
+        assert {alias.name for alias in node.names} <= set(vars(importlib.import_module(node.module)))

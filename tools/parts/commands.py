@@ -68,7 +68,8 @@ def _command(command: click.Command | None, name: str, top: click.Context, level
         if record is not None:
             rows.append((f"`{record[0]}`", re.sub(r"\s+", " ", record[1])))
     said = inspect.cleandoc(command.help or "").replace("\b\n", "")
-    parts = [f"{level} {name}", f"```sh\n{context.command_path} {usage}\n```", said]
+    heading = context.command_path.partition(" ")[2]  # of a command of a group with its group: names repeat
+    parts = [f"{level} {heading}", f"```sh\n{context.command_path} {usage}\n```", said]
     if isinstance(command, click.Group):
         parts += [
             _command(command.get_command(context, each), each, context, level + "#")

@@ -9,6 +9,7 @@ from typing import Any
 
 from refold import errors, transcripts
 from refold._counting import tokenizers
+from refold.batch import _schema as batch_schema
 from refold.core import (
     counting,
     events,
@@ -32,11 +33,20 @@ from tools.parts.words import (
 
 __all__ = ["PARTS"]
 
+TYPES = dict.fromkeys(("sizes", "limits"), "list of structs")  # of columns that are neither text nor numbers
+
 
 def _errors(path: Path) -> str:
     tree = (errors.__doc__ or "").split("\n\n")[1]
     rows = [(f"`{name}`", sentence(getattr(errors, name))) for name in errors.__all__]
     return f"```text\n{tree}\n```\n\n{table(('error', 'what it says'), rows)}"
+
+
+def _batch_columns(path: Path) -> str:
+    rows = [
+        (f"`{column.name}`", TYPES.get(column.type, column.type), column.meaning) for column in batch_schema.COLUMNS
+    ]
+    return table(("column", "type", "meaning"), rows)
 
 
 def _refusals(path: Path) -> str:
@@ -132,6 +142,7 @@ def _union(union: Any) -> tuple[type, ...]:
 
 
 PARTS: dict[str, Callable[[Path], str]] = {
+    "batch-columns": _batch_columns,
     "causes": _causes,
     "char-counter": _counter,
     "errors": _errors,

@@ -10,22 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from refold import formats, transcripts
+from refold import transcripts
 from refold._cli import show
 from refold.errors import UnreadableTranscript, UsageError
 from refold.transcripts import RecordedConversation
+from refold.transcripts._selection import selected, with_format
+from refold.transcripts._source import SUFFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from refold._cli.options import ReadOptions
 
-__all__ = ["STDIN", "SUFFIXES", "InputConversation", "Named", "conversations", "expanded", "only", "placed", "read"]
+__all__ = ["STDIN", "InputConversation", "Named", "conversations", "expanded", "only", "placed", "read"]
 
 STDIN = "-"
-SUFFIXES = (".json", ".jsonl", ".ndjson", ".traj")
 
 
 class Named(Struct, frozen=True):
@@ -114,10 +114,10 @@ def read(path: str, how: ReadOptions, *, alone: bool = True) -> list[InputConver
         show.note(f"{label}: {note}")
     if alone and how.select is None and len(conversations) > 1:
         show.note(f"{label}: holds {len(conversations)} conversations, this is the first: --select 2, or --select all")
-    chosen = _selected(conversations, how.select, label)
+    chosen = selected(conversations, how.select, label)
     return [
         InputConversation(
-            _shaped(item, how.format, label), path, source, f"{label}#{item.name}" if len(chosen) > 1 else label
+            with_format(item, how.format, label), path, source, f"{label}#{item.name}" if len(chosen) > 1 else label
         )
         for item in chosen
     ]
@@ -148,29 +148,3 @@ def _root(pattern: str) -> str:
     """Return the folder that a pattern starts from."""
     fixed = pattern[: min(place for place, char in enumerate(pattern) if char in "*?[")]
     return os.path.dirname(fixed) or "."
-
-
-def _selected(conversations: list[RecordedConversation], select: str | None, label: str) -> list[RecordedConversation]:
-    if select is None:
-        return conversations[:1]
-    if select == "all":
-        return conversations
-    if select.isdecimal() and 0 < int(select) <= len(conversations):
-        return [conversations[int(select) - 1]]
-    matching = [item for item in conversations if item.name == select]
-    if matching:
-        return matching[:1]
-    names = ", ".join(f"{number} {item.name}" for number, item in enumerate(conversations[:12], 1))
-    raise UnreadableTranscript(
-        f"{label}: no conversation {select!r} in {len(conversations)} ({names}): select one of these"
-    )
-
-
-def _shaped(conversations: RecordedConversation, named: str | None, label: str) -> RecordedConversation:
-    """Return a conversation with the format the user named, if that can be."""
-    if named is None:
-        return conversations
-    wanted, detected = formats.find(named), formats.find(conversations.format)
-    if wanted.name != detected.name and any(map(detected.recognizes, conversations.messages)):
-        raise UsageError(f"{label}: these messages are {detected.name}, not {named}: leave out --format")
-    return replace(conversations, format=wanted.name)

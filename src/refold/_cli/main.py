@@ -13,7 +13,8 @@ from refold._text.suggestions import did_you_mean
 __all__ = ["cli", "main"]
 
 COMMANDS = (
-    *("stats", "plan", "diff", "compact", "apply", "check", "repair", "cost", "replay", "models", "policies", "config"),
+    *("stats", "plan", "diff", "compact", "apply", "check", "repair", "cost", "replay", "batch"),
+    *("models", "policies", "config"),
     *("chat", "sessions", "show", "rewind", "export", "search", "serve", "run", "mcp", "tokens", "demo"),
 )
 ALIASES = {"loop": "chat"}

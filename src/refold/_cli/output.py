@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from refold import formats
-from refold._cli.files import STDIN, SUFFIXES
+from refold._cli.files import STDIN
 from refold._files import write_atomically
 from refold.errors import BadMessages, UsageError
 from refold.formats._base import put
-from refold.transcripts._source import load
+from refold.transcripts._source import SUFFIXES, load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,13 +9,10 @@ import rich_click as click
 from refold._cli import options, replay_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from refold.replay._parallel import Job, ReplaySettings
     from refold.replay._run import Run
-    from refold.replay._tables import ReportTable
-
-GAP = 2  # blanks between two columns
 
 
 @click.command("replay")
@@ -141,7 +138,7 @@ def _cache_folder() -> str:
 
 
 def _print_results(replayed_runs: list[list[Run]], *, as_json: bool) -> None:
-    from refold._cli import show
+    from refold._cli import report_tables, show
     from refold.replay._summary import limits_of, summed, verdicts
     from refold.replay._tables import tables, verdict_table
 
@@ -162,34 +159,6 @@ def _print_results(replayed_runs: list[list[Run]], *, as_json: bool) -> None:
         return
     for table in (*tables(replayed_runs), verdict_table(replayed_runs)):
         if table is not None:
-            _print(table)
+            report_tables.print_table(table)
     if not any(run.compactions for runs in replayed_runs for run in runs):
         show.line("\nNothing was compacted on the way: no policy was due.")
-
-
-def _print(table: ReportTable) -> None:
-    """Print a table, in as many blocks of columns as the terminal needs."""
-    from refold._cli import show
-
-    console = show.terminal()
-    first = max(len(line.name) for line in table.lines)
-    cells = [[f"{'★ ' if cell.best else ''}{cell.text}" for cell in line.cells] for line in table.lines]
-    widths = [max(map(len, column)) for column in zip(table.headers, *cells, strict=True)]
-    whole = sum(widths) + GAP * len(widths)
-    narrow = console.is_terminal and not table.words  # words wrap
-    room = console.width - first - GAP - 1 if narrow else whole
-    for number, (start, stop) in enumerate(_blocks(widths, room)):
-        headers = ["", *(f"{'*' if table.words else '>'}{head}" for head in table.headers[start:stop])]
-        rows = [(line.name, *some[start:stop]) for line, some in zip(table.lines, cells, strict=True)]
-        show.table(headers, rows, title="" if number else table.title)
-
-
-def _blocks(widths: Sequence[int], room: int) -> list[tuple[int, int]]:
-    """Return columns as ranges that fit a room, one column at least."""
-    replayed_runs, start, taken = [], 0, 0
-    for place, width in enumerate(widths):
-        taken += width + GAP
-        if taken > room and place > start:
-            replayed_runs.append((start, place))
-            start, taken = place, width + GAP
-    return [*replayed_runs, (start, len(widths))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,6 +27,7 @@ __all__ = [
     "note",
     "number",
     "progress",
+    "progress_bar",
     "share",
     "side_by_side",
     "table",
@@ -128,9 +129,18 @@ def emit(value: object) -> None:
 
 def progress(items: Sequence[T], doing: str) -> Iterator[T]:
     """Yield items, with a bar on standard error while a terminal watches."""
+    with progress_bar(len(items), doing) as reached:
+        for place, item in enumerate(items, 1):
+            yield item
+            reached(place)
+
+
+@contextmanager
+def progress_bar(total: int, doing: str) -> Iterator[Callable[[int], None]]:
+    """Show a bar on standard error while a terminal watches; call what is yielded with what is done so far."""
     console = terminal(err=True)
-    if len(items) < 2 or not console.is_terminal:
-        yield from items
+    if total < 2 or not console.is_terminal:
+        yield lambda _: None
         return
     from rich.progress import (
         BarColumn,
@@ -142,10 +152,8 @@ def progress(items: Sequence[T], doing: str) -> Iterator[T]:
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bars:
-        task = bars.add_task(doing, total=len(items))
-        for item in items:
-            yield item
-            bars.advance(task)
+        task = bars.add_task(doing, total=total)
+        yield lambda count: bars.update(task, completed=count)
 
 
 @contextmanager

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from refold.replay._timeline import Timeline
     from refold.transcripts import RecordedConversation
 
-__all__ = ["Job", "ReplaySettings", "cores", "done", "replay_all", "split", "version"]
+__all__ = ["Job", "ReplaySettings", "cores", "done", "quiet", "replay_all", "split", "version"]
 
 CALLS = 2  # of one call nothing could be compacted before the next
 AHEAD = 2  # conversations for each process that are read before one is free, so that memory is bounded
@@ -81,7 +81,7 @@ def replay_all(
         yield from (_tried(job, settings) for job in jobs)
         return
     context = get_context("spawn")  # a fork would copy the threads of the caller
-    pool = ProcessPoolExecutor(count, mp_context=context, initializer=_quiet)
+    pool = ProcessPoolExecutor(count, mp_context=context, initializer=quiet)
     coming, waiting = iter(jobs), deque[Future[list[Run] | UsageError]]()
     try:
         while True:
@@ -232,6 +232,6 @@ def _keep(place: Path | None, run: Run) -> None:
     partial.replace(place)
 
 
-def _quiet() -> None:
+def quiet() -> None:
     """Have a worker end at Ctrl-C without a word: the parent speaks."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -13,7 +13,7 @@ from refold.replay._tables import ReportTable, tables, verdict_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["plots", "report"]
+__all__ = ["page", "plots", "report"]
 
 HEADROOM = 1.5  # of the largest prompt under a policy; above it doing nothing is not drawn
 WITH_PLOTS = 2  # tables under the plots of a conversation: cost, and what was kept
@@ -41,20 +41,31 @@ def report(conversations: Sequence[Sequence[Run]]) -> str:
     calls = rows[0].calls if rows else 0
     noun = "conversation" if len(conversations) == 1 else "conversations"
     ordered = sorted(conversations, key=lambda runs: -runs[0].bill)
+    intro = (
+        f"{len(conversations):,} {noun}, {calls:,} calls. “{NONE}” is doing nothing. Errors are by bootstrap "
+        "over conversations; ★ marks the best figure among the policies."
+    )
+    extra = [table] if (table := verdict_table(conversations)) else []
+    details = [_conversation(runs, unfolded=place < OPEN) for place, runs in enumerate(ordered)]
+    return page("Replay", intro, rows, [*report_tables, *extra], ["<h2>Conversations</h2>", *details])
+
+
+def page(
+    title: str, intro: str, rows: Sequence[PolicySummary], report_tables: Sequence[ReportTable],
+    details: Sequence[str] = (),
+) -> str:  # fmt: skip
+    """Return a report as HTML: a sentence or two of text, the plot of the policies, tables, and `details` as HTML."""
     body = [
-        "<h1>Replay</h1>",
-        f"<p>{len(conversations):,} {noun}, {calls:,} calls. “{NONE}” is doing nothing. Errors are by bootstrap "
-        "over conversations; ★ marks the best figure among the policies.</p>",
+        f"<h1>{escape(title)}</h1>",
+        f"<p>{escape(intro)}</p>",
         _one(_scatter(rows), "Quality against cost: up and to the left is better. Bars are standard errors."),
         *map(_titled, report_tables),
-        *([_titled(table)] if (table := verdict_table(conversations)) else []),
-        "<h2>Conversations</h2>",
-        *(_conversation(runs, unfolded=place < OPEN) for place, runs in enumerate(ordered)),
+        *details,
     ]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>Replay</title><style>{charts.STYLE}{STYLE}</style></head><body>\n"
+        f"<title>{escape(title)}</title><style>{charts.STYLE}{STYLE}</style></head><body>\n"
         + "\n".join(body)
         + "\n</body></html>\n"
     )

@@ -19,7 +19,18 @@ if TYPE_CHECKING:
 
     from refold.replay._quality import Quality
 
-__all__ = ["LIMITS", "METRICS", "Comparison", "Figure", "PolicySummary", "limits_of", "sizes_of", "summed", "verdicts"]
+__all__ = [
+    "LIMITS",
+    "METRICS",
+    "Comparison",
+    "Figure",
+    "PolicySummary",
+    "limits_of",
+    "size_order",
+    "sizes_of",
+    "summed",
+    "verdicts",
+]
 
 RESAMPLES = 1_000
 SIDE = 25  # of 1,000 resamples on either side: 95 %
@@ -104,10 +115,11 @@ def sizes_of(conversations: Sequence[Sequence[Run]]) -> list[str]:
     """Return the sizes that something was judged at: shares of the history, then tokens, small ones first."""
     runs = [run for each in conversations for run in each]
     judged = {each.size for run in runs for each in run.at_sizes} | {each.size for run in runs for each in run.limits}
-    return sorted(judged, key=_order)
+    return sorted(judged, key=size_order)
 
 
-def _order(size: str) -> tuple[bool, float]:
+def size_order(size: str) -> tuple[bool, float]:
+    """Return what sorts sizes: shares of the history, then tokens, small ones first."""
     return not size.endswith("%"), float(size.rstrip("%k")) * (1_000 if size.endswith("k") else 1)
 
 

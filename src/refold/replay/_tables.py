@@ -11,7 +11,6 @@ from refold.replay._summary import (
     Figure,
     PolicySummary,
     limits_of,
-    sizes_of,
     summed,
     verdicts,
 )
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from refold.replay._run import Run
     from refold.replay._summary import Comparison
 
-__all__ = ["Cell", "ReportTable", "TableRow", "tables", "verdict_table"]
+__all__ = ["Cell", "ReportTable", "TableRow", "tables", "tables_of", "verdict_table"]
 
 
 class Cell(Struct, frozen=True):
@@ -107,7 +106,11 @@ PLAIN = frozenset({"density"})  # not a share
 
 def tables(conversations: Sequence[Sequence[Run]]) -> list[ReportTable]:
     """Return the tables on what policies cost and kept; those that nothing was judged for are left out."""
-    rows = summed(conversations)
+    return tables_of(summed(conversations), limits_of(conversations))
+
+
+def tables_of(rows: Sequence[PolicySummary], limits: dict[str, dict[str, Figure]]) -> list[ReportTable]:
+    """Return the same tables of summaries; `limits` has the sizes in order, with what any choice could preserve."""
     if not rows:
         return []
     many = "conversation" if rows[0].conversations == 1 else "conversations"
@@ -121,9 +124,9 @@ def tables(conversations: Sequence[Sequence[Run]]) -> list[ReportTable]:
     if any(row.quality for row in judged):
         note = "At the same calls for all, from the first compaction of any policy on; sizes differ."
         tables.append(_figures("Kept of what the rest needed", note, judged, [row.quality for row in judged]))
-    sizes = sizes_of(conversations) if judged else []
+    sizes = list(limits) if judged else []
     if sizes:
-        tables.append(_recall(judged, limits_of(conversations), sizes))
+        tables.append(_recall(judged, limits, sizes))
     for size in sizes:
         at_size = [row.at_sizes.get(size, {}) for row in judged]
         note = "The same room for all, over the cuts where a policy came down to it."

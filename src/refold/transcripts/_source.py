@@ -21,8 +21,9 @@ from refold.core._json import Json
 from refold.errors import UnreadableTranscript
 from refold.transcripts._skipped import SkippedItems
 
-__all__ = ["Document", "load"]
+__all__ = ["SUFFIXES", "Document", "load"]
 
+SUFFIXES = (".json", ".jsonl", ".ndjson", ".traj")  # of the files in a folder that may be transcripts
 TASK = "api_conversation_history.json"  # in the folder of a task of Cline's
 _decode = msgspec.json.Decoder().decode
 _scan = json.JSONDecoder().raw_decode

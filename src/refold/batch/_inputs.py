@@ -1,0 +1,84 @@
+"""The files of a batch, and how they are shared out into tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+
+from msgspec import Struct
+
+from refold.batch._storage import Storage, storage_of, version_of
+from refold.errors import UnreadableTranscript
+from refold.transcripts._source import SUFFIXES
+
+__all__ = ["InputFile", "files_of", "shards_of"]
+
+FEWEST, MOST = 50, 500  # files of a task: fewer, and passing it on takes a share of the time; more, and a death costs
+ENOUGH = 4_000_000  # bytes: a few seconds of work, so that little is lost with a worker
+TOO_MANY = 16_000_000  # bytes that end a task of fewer files
+EACH = 4  # tasks for each worker at least, so that none is idle at the end
+MAGIC = frozenset("*?[")
+
+
+class InputFile(Struct, frozen=True):
+    """A file to replay: its path or URL, its size in bytes, and its version (see `version_of`)."""
+
+    path: str
+    size: int
+    version: str
+
+
+def files_of(names: Sequence[str]) -> list[InputFile]:
+    """Return the files that paths, folders and patterns of any storage stand for, each once, sorted.
+
+    A folder stands for all JSON files below it.
+
+    Raises:
+        UnreadableTranscript: a folder or pattern without a file, or no such file.
+        UsageError: a storage that is not known.
+    """
+    collected: dict[str, InputFile] = {}
+    for name in names:
+        for file in _files_of(name):
+            collected.setdefault(file.path, file)
+    return [collected[path] for path in sorted(collected)]
+
+
+def _files_of(name: str) -> list[InputFile]:
+    storage, path = storage_of(name)
+    fs = storage.filesystem
+    if fs.isdir(path):
+        below = {each: details for each, details in storage.below(path).items() if each.endswith(SUFFIXES)}
+        if not below:
+            raise UnreadableTranscript(f"{name}: no {', '.join(SUFFIXES)} file in this folder: name another")
+        return [_file(storage, each, details) for each, details in below.items()]
+    if fs.exists(path):
+        return [_file(storage, path, fs.info(path))]
+    if MAGIC & set(path):
+        matching = {each: details for each, details in fs.glob(path, detail=True).items() if details["type"] == "file"}
+        if not matching:
+            raise UnreadableTranscript(f"{name}: no file matches this pattern: check the folder and the ending")
+        return [_file(storage, each, details) for each, details in matching.items()]
+    raise UnreadableTranscript(f"{name}: no such file or folder: check the name")
+
+
+def _file(storage: Storage, path: str, details: dict[str, object]) -> InputFile:
+    size = details.get("size")
+    return InputFile(storage.url(path), size if isinstance(size, int) else 0, version_of(details))
+
+
+def shards_of(files: Sequence[InputFile], workers: int) -> list[tuple[InputFile, ...]]:
+    """Share files out into tasks of 50 to 500 files, sized by their bytes; few files become a few tasks a worker."""
+    each = max(workers, 1) * EACH
+    fewest = min(FEWEST, ceil(len(files) / each) or 1)
+    enough = min(ENOUGH, ceil(sum(file.size for file in files) / each))
+    shards: list[tuple[InputFile, ...]] = []
+    shard: list[InputFile] = []
+    size = 0
+    for file in files:
+        shard.append(file)
+        size += file.size
+        if len(shard) == MOST or size >= TOO_MANY or (len(shard) >= fewest and size >= enough):
+            shards.append(tuple(shard))
+            shard, size = [], 0
+    return [*shards, tuple(shard)] if shard else shards
