@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 __all__ = ["END", "KNOWN", "WEIGHTS", "atoms_of", "kind_of", "names_of", "spoken", "words_between", "words_in"]
 
-# One look at a word between separators: what of it is an atom (plain words match, and are dropped by their kind).
+# One look at a word between separators: what of it is an atom (plain words match, and are dropped by their kind). A
+# path is looked for only where one can begin, so that a long run of letters without a slash is read once.
 TOKEN = re.compile(
-    r"(?:[\w.\-]+/)+[\w.\-]+|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|[A-Za-z_]\w{3,}|0x[0-9a-fA-F]+|\d{2,}(?:\.\d+)*"
+    r"(?<![\w.\-])(?:[\w.\-]+/)+[\w.\-]+|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|[A-Za-z_]\w{3,}|0x[0-9a-fA-F]+|\d{2,}(?:\.\d+)*"
 )
 WORDS = SignRuns(r"[\w./-]")
 COMPOUND = re.compile(r"_|[a-z][A-Z]|[A-Z]{2,}|\d")
