@@ -9,7 +9,10 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
 # Compiled files are written, whatever the environment says: many tests start a command, which loads them.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-deep quick lint types docs screenshots site changelog lock clean
+# The frameworks that have an adapter: an extra, a lock, an environment and a file of tests for each.
+ADAPTERS := openai-agents
+
+.PHONY: demo test test-deep adapters quick lint types docs screenshots site changelog lock lock-adapters clean
 
 demo: $(VENV)/.ready
 	$(BIN)/refold demo
@@ -24,6 +27,12 @@ test: $(VENV)/.ready-dev lint
 # The same tests with every combination, full sizes and many random examples (see tests/depth.py).
 test-deep: $(VENV)/.ready-dev
 	REFOLD_DEEP=1 $(PYTEST)
+
+# The laws of the adapters, each with the real framework; ADAPTERS="langchain" takes one of them.
+adapters: $(ADAPTERS:%=adapter-%)
+
+adapter-%: .venv-adapters/%/.ready
+	.venv-adapters/$*/bin/python -m pytest -n $(WORKERS) -q tests/adapters/test_$(subst -,_,$*).py
 
 # The tests that start no server, process or database, and take no time to speak of.
 quick: $(VENV)/.ready-dev
@@ -62,8 +71,14 @@ lock: $(VENV)/.ready-dev
 	$(BIN)/python -m uv pip compile --group site -c requirements/dev.txt --universal --generate-hashes --no-header \
 	    --no-annotate --no-emit-index-url -q -o requirements/site.txt
 
+lock-adapters: $(ADAPTERS:%=lock-adapter-%)
+
+lock-adapter-%: $(VENV)/.ready-dev
+	$(BIN)/python -m uv pip compile pyproject.toml --extra $* --extra testing --group adapters --universal \
+	    --generate-hashes --no-header --no-annotate --no-emit-index-url -q -o requirements/adapters/$*.txt
+
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist site
+	rm -rf $(VENV) .venv-adapters .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist site
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -79,4 +94,11 @@ $(VENV)/.ready-dev: requirements/dev.txt $(VENV)/.ready
 
 $(VENV)/.ready-site: requirements/site.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/site.txt
+	touch $@
+
+.PRECIOUS: .venv-adapters/%/.ready
+.venv-adapters/%/.ready: requirements/adapters/%.txt
+	$(PYTHON) -m venv .venv-adapters/$*
+	.venv-adapters/$*/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r $<
+	.venv-adapters/$*/bin/python -m pip install -q --disable-pip-version-check --no-deps -e .
 	touch $@

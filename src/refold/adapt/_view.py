@@ -38,13 +38,15 @@ class TrackedView(Struct, Generic[Item], frozen=True):
     plans: tuple[Plan, ...] = ()
     dropped: tuple[Plan, ...] = ()
 
-    def as_items(self, write: Callable[[list[Any], Item | None], Iterable[Item]]) -> list[Item]:
+    def as_items(self, write: Callable[[list[Any], Item | None], Iterable[Item]] | None = None) -> list[Item]:
         """Return the messages to send as the framework's own.
 
         An item that no plan touched is the very same object. `write` is called for the others, with the native
         messages that an item has now and the item itself, or with one message that a plan made and None; it returns
-        the framework's messages for them. Items that were converted to no native message stay where they are.
+        the framework's messages for them, by default the native ones. Items that were converted to no native message
+        stay where they are.
         """
+        write = write or (lambda natives, item: natives)
         out: list[Item] = []
         passed = 0  # items before this one are in `out`, or a plan hides them
         entries = zip(self.origins, self.messages, self.untouched, strict=True)

@@ -59,7 +59,7 @@ class Compaction(ModelProvider):
         items, system = data.model_data.input, data.model_data.instructions
         with self.track(items, data.agent.model) as track:
             view = await track.afold(items, system=system, tools=_schemas(data.agent.tools))
-        return ModelInputData(input=view.as_items(_natives), instructions=system)
+        return ModelInputData(input=view.as_items(), instructions=system)
 
     @contextmanager
     def track(self, items: Sequence[Any], model: object) -> Iterator[Track[Any]]:
@@ -92,12 +92,12 @@ class _CompactingModel(Model):
             async for event in answer(system, items, *rest, **named):
                 yield event
             return
-        tools, started = _schemas(rest[1] if len(rest) > 1 else named["tools"]), False
+        started = False
         with self._compaction.track(items, self._inner) as track:
-            view = await track.afold(items, system=system, tools=tools)
+            view = await track.afold(items, system=system, tools=_schemas(rest[1] if rest else named["tools"]))
             while True:
                 try:
-                    async for event in answer(system, view.as_items(_natives), *rest, **named):
+                    async for event in answer(system, view.as_items(), *rest, **named):
                         if usage := getattr(getattr(event, "response", event), "usage", None):
                             track.report(usage)
                         started = True
@@ -154,7 +154,3 @@ class CompactionSession:
 def _schemas(tools: Sequence[Any]) -> list[Any]:
     functions = [tool for tool in tools if isinstance(tool, FunctionTool)]
     return [{"name": t.name, "description": t.description, "parameters": t.params_json_schema} for t in functions]
-
-
-def _natives(natives: list[Any], item: Any) -> list[Any]:
-    return natives

@@ -103,3 +103,23 @@ def test_anthropic_refuses_above_the_window_with_its_numbers():
         client.messages.create(model="claude-sonnet-4-6", max_tokens=10, messages=long)
     told = refold.classify_error(caught.value)
     assert (told.kind, told.limit, told.requested) == ("context_overflow", 2_000, provider.received[0].tokens)
+
+
+def test_openai_responses_return_thinking_as_a_reasoning_item_streaming_or_not():
+    reply = ScriptedReply("Hello.", [("read", {})], thinking="They want a greeting.")
+    options = {"model": "gpt-5", "input": SAY, "include": ["reasoning.encrypted_content"], "store": False}
+    with ScriptedProvider([reply]) as provider, chat(provider) as client:
+        whole = client.responses.create(**options)
+        with client.responses.stream(**options) as stream:
+            events = list(stream)
+            streamed = stream.get_final_response()
+        items = [item.model_dump(exclude_none=True) for item in whole.output]
+        results = [{"type": "function_call_output", "call_id": items[-1]["call_id"], "output": "a"}]
+        client.responses.create(**{**options, "input": [*SAY, *items, *results]})
+    for response in (whole, streamed):
+        assert [item.type for item in response.output] == ["reasoning", "message", "function_call"]
+        assert response.output[0].summary[0].text == "They want a greeting."
+        assert response.output[0].encrypted_content
+    deltas = [event.delta for event in events if event.type == "response.reasoning_summary_text.delta"]
+    assert "".join(deltas) == "They want a greeting."
+    assert provider.received[-1].problems == ()

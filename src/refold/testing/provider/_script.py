@@ -27,7 +27,7 @@ class ScriptedReply(Struct, frozen=True):
     """What the model answers: words, then calls, each a tool's name and its arguments (a mapping, or text as it is).
 
     `stop` follows from the calls when left out. `usage` is reported in place of what was counted. `thinking` comes
-    first, signed, over Anthropic's wire; the others leave it out.
+    first: signed over Anthropic's wire, a reasoning item over OpenAI's Responses; the others leave it out.
     """
 
     text: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refold.core._json import Json
+from refold.core._json import Json, listing
 from refold.testing.provider._wire import CREATED, WireError, arguments, pieces
 from refold.testing.provider._wire_openai import OpenAIWire
 
@@ -23,6 +23,9 @@ _INCOMPLETE: dict[Stop, str] = {
     "window": "max_output_tokens",
     "refusal": "content_filter",
 }
+
+
+_EMPTY: Json = {"content": [], "summary": [], "arguments": ""}  # what an item begins with when it is streamed
 
 
 class OpenAIResponsesWire(OpenAIWire):
@@ -81,12 +84,15 @@ class OpenAIResponsesWire(OpenAIWire):
         yield "response.created", {"response": begun}
         yield "response.in_progress", {"response": begun}
         for place, item in enumerate(_items(turn)):
-            empty: Json = {"content": []} if "content" in item else {"arguments": ""}
+            empty: Json = {name: value for name, value in _EMPTY.items() if name in item}
             yield (
                 "response.output_item.added",
                 {"output_index": place, "item": {**item, "status": "in_progress", **empty}},
             )
-            yield from _content(place, item) if "content" in item else _call_events(place, item)
+            if item["type"] == "reasoning":
+                yield from _summary_events(place, item)
+            else:
+                yield from _content(place, item) if "content" in item else _call_events(place, item)
             yield "response.output_item.done", {"output_index": place, "item": item}
         whole = self.reply(turn)
         yield f"response.{whole['status']}", {"response": whole}
@@ -100,6 +106,16 @@ def _content(place: int, item: Json) -> Iterator[Event]:
         yield "response.output_text.delta", {**at, "delta": piece, "logprobs": []}
     yield "response.output_text.done", {**at, "text": part["text"], "logprobs": []}
     yield "response.content_part.done", {**at, "part": part}
+
+
+def _summary_events(place: int, item: Json) -> Iterator[Event]:
+    at = {"item_id": item["id"], "output_index": place, "summary_index": 0}
+    part = item["summary"][0]
+    yield "response.reasoning_summary_part.added", {**at, "part": {**part, "text": ""}}
+    for piece in pieces(part["text"]):
+        yield "response.reasoning_summary_text.delta", {**at, "delta": piece}
+    yield "response.reasoning_summary_text.done", {**at, "text": part["text"]}
+    yield "response.reasoning_summary_part.done", {**at, "part": part}
 
 
 def _call_events(place: int, item: Json) -> Iterator[Event]:
@@ -139,6 +155,10 @@ def _head(turn: WireTurn) -> Json:
 def _items(turn: WireTurn) -> list[Json]:
     answer, number = turn.answer, turn.received.number
     items: list[Json] = []
+    if answer.thinking:
+        item = {"id": f"rs_{number:06}", "type": "reasoning", "summary": _summary(answer.thinking)}
+        encrypted = "reasoning.encrypted_content" in listing(turn.received.body.get("include"))
+        items.append({**item, "encrypted_content": f"gAAAAA{number:06}=="} if encrypted else item)
     if answer.text:
         part = {"type": "output_text", "text": answer.text, "annotations": [], "logprobs": []}
         reply = {"role": "assistant", "status": "completed", "content": [part]}
@@ -148,6 +168,10 @@ def _items(turn: WireTurn) -> list[Json]:
         call_fields = {"name": name, "arguments": arguments(value), "status": "completed"}
         items.append({**ids, "type": "function_call", **call_fields})
     return items
+
+
+def _summary(text: str) -> list[Json]:
+    return [{"type": "summary_text", "text": text}]
 
 
 def _usage(turn: WireTurn) -> Json:
