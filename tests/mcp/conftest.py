@@ -1,7 +1,10 @@
 import asyncio
+import json
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -80,3 +83,27 @@ def ask(home: Path) -> Callable[..., str]:
 
 def over(store: Store, **settings: Any) -> RecallServer:
     return RecallServer(StoredSessions(store), environ={}, **settings)
+
+
+def opencode_database(path: Path, folder: str) -> None:
+    """Write the recorded session of opencode into a database as opencode has one, the tables that matter alone."""
+    exported = json.loads((SESSIONS / "opencode" / "session.json").read_bytes())
+    id = exported["info"]["id"]
+    path.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            "CREATE TABLE session (id text PRIMARY KEY, parent_id text, directory text, time_updated integer);"
+            "CREATE TABLE message (id text PRIMARY KEY, session_id text, time_created integer, data text);"
+            "CREATE TABLE part (id text PRIMARY KEY, message_id text, session_id text, data text);"
+        )
+        rows = [(id, None, folder, 1_790_000_060_000), ("ses_side", id, folder, 1_790_000_060_000)]
+        connection.executemany("INSERT INTO session VALUES (?, ?, ?, ?)", rows)
+        for message in exported["messages"]:
+            info = dict(message["info"])
+            name, created = info.pop("id"), info["time"]["created"]
+            connection.execute("INSERT INTO message VALUES (?, ?, ?, ?)", (name, id, created, json.dumps(info)))
+            for part in message["parts"]:
+                connection.execute(
+                    "INSERT INTO part VALUES (?, ?, ?, ?)", (part["id"], name, id, json.dumps({**part, "id": None}))
+                )
+        connection.commit()

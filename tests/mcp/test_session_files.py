@@ -22,7 +22,8 @@ def test_the_newest_session_of_the_folder_is_meant_and_the_answer_says_so(ask: A
 
 def test_a_session_is_named_by_the_call_before_the_option_before_the_environment(ask: Ask) -> None:
     environ = {"CLAUDE_CODE_SESSION_ID": CODEX}
-    assert f"{CODEX} of codex, named by CLAUDE_CODE_SESSION_ID" in ask("refold_context", environ=environ)
+    head = ask("refold_context", environ=environ)
+    assert f"{CODEX} of codex, named by CLAUDE_CODE_SESSION_ID ({CLAUDE} is newer)" in head
     settings = {"session": "01a22394"}
     assert "of pi, named by --session" in ask("refold_context", environ=environ, settings=settings)
     text = ask("refold_recall", what="check.sh", session="f7f27cbb", environ=environ, settings=settings)

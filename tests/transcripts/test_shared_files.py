@@ -1,15 +1,18 @@
 """Other people's recorded files against the list that came with them; collected where there are such files."""
 
 import csv
+import json
 import re
 
 import pytest
 
+import refold
 from refold.errors import UnreadableTranscript
-from refold.transcripts import detect, read
+from refold.transcripts import continued, detect, read, with_compaction
 from refold.transcripts._reading import _matches, _readers
 from refold.transcripts._source import load
 from tests.shared import SHARED
+from tests.transcripts.blocks import in_blocks
 
 DATA = SHARED / "data"
 ROWS = list(csv.DictReader((DATA / "MANIFEST.tsv").read_text(encoding="utf-8").splitlines(), delimiter="\t"))
@@ -37,6 +40,8 @@ NOT_COUNTED = {  # files of which the list says 0 or less than there is, because
     "other-agents/git-ai/windsurf.jsonl",
     "tau-bench/tau-bench/airline-few-shot.jsonl",
 }
+WRITABLE = ("claude-code", "codex", "pi")
+WITHOUT_IDS = {"pi/pi-mono/before-compaction.jsonl", "pi/pi-mono/large-session.jsonl"}
 USAGE_OF = ("claude-code", "codex", "pi", "opencode", "gemini-cli", "mini-swe-agent", "litellm-calls")
 
 
@@ -134,3 +139,26 @@ def test_a_log_with_objects_between_its_lines_is_read_leniently():
     assert item.kind == "claude-code"
     assert any("not JSON, skipped" in note for note in item.notes)
     assert any("repeats an earlier one" in note for note in item.notes)
+
+
+def smaller_sessions():
+    """Sessions of agents whose files can be written back, small enough to be compacted in a moment."""
+    for row in ROWS:
+        path = DATA / row["file"]
+        if row["format"] in WRITABLE and path.stat().st_size < 1_200_000 and row["file"] not in WITHOUT_IDS:
+            yield pytest.param(path, id=row["file"])
+
+
+@pytest.mark.parametrize("path", list(smaller_sessions()))
+def test_a_session_that_was_compacted_and_written_back_is_read_as_what_the_compaction_left(path):
+    source = path.read_bytes()
+    begun = continued(source)
+    goal = max(refold.count(begun.messages, format=begun.format) // 3, 1_500)
+    result = refold.compact(begun.messages, format=begun.format, window=1_000_000, goal=goal, force=True)
+    content = with_compaction(source, result.messages, plan=result.plan.id, before=2, after=1)
+    assert content.startswith(source)
+    if begun.kind == "codex":
+        *_, line = (row for row in map(json.loads, content.splitlines()) if row.get("type") == "compacted")
+        assert len(line["payload"]["replacement_history"]) == len(result.messages)
+        return
+    assert in_blocks(continued(content).messages) == in_blocks(result.messages)

@@ -9,6 +9,7 @@ import refold
 from refold import transcripts
 from refold.errors import UnreadableTranscript, UsageError
 from tests.shared import SESSIONS
+from tests.transcripts.blocks import in_blocks
 
 FILES = {"claude-code": "session.jsonl", "codex": "rollout.jsonl", "pi": "session.jsonl"}
 AT = datetime(2026, 11, 29, 12, tzinfo=UTC)
@@ -53,19 +54,6 @@ def content(kind, result):
 
 def new_rows(kind, content):
     return rows(content[len(source(kind)) :])
-
-
-def in_blocks(messages):
-    """Messages with their content as blocks, neighbors of one role as one: as a provider takes them."""
-    joined = []
-    for message in messages:
-        content = message["content"]
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        if joined and joined[-1]["role"] == message["role"]:
-            joined[-1]["content"] += blocks
-        else:
-            joined.append({"role": message["role"], "content": list(blocks)})
-    return joined
 
 
 def test_all_that_was_in_the_file_stays_and_the_new_lines_follow(kind, content):

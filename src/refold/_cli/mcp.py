@@ -31,9 +31,9 @@ def command(
 ) -> None:  # fmt: skip
     """Serve recall, search and the fill of the context to an agent, over standard input and output.
 
-    By default it reads the session files of Claude Code, Codex, pi, Gemini CLI, Cline and Copilot CLI in place, and
-    never writes them. The session is the one that a call names, --session, REFOLD_SESSION or CLAUDE_CODE_SESSION_ID,
-    else the newest of the working folder; each answer says which.
+    By default it reads the session files of Claude Code, Codex, opencode, pi, Gemini CLI, Cline and Copilot CLI in
+    place, and never writes them. The session is the one that a call names, --session, REFOLD_SESSION or
+    CLAUDE_CODE_SESSION_ID, else the newest of the working folder; each answer says which.
     """
     from refold.errors import UsageError
 

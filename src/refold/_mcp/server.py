@@ -170,13 +170,18 @@ class RecallServer:
         for variable in SESSION_VARIABLES:
             if name := self._environ.get(variable):
                 try:
-                    return self._named(name), f"named by {variable}"
-                except SessionNotFound:  # it may have written nothing yet
+                    return (ref := self._named(name)), f"named by {variable}{self._newer(ref)}"
+                except SessionNotFound:  # it may have written nothing yet, or be the one that a resumed one began as
                     lost = f"; {variable} names {name}, which is not there"
         sessions = self._source.sessions()
         if not sessions:
             raise SessionNotFound(f"there is no session of {self._source.here}: name one (`session`, --session){lost}")
         return sessions[0], f"the newest of {self._source.here}{lost}"
+
+    def _newer(self, ref: SessionRef) -> str:
+        """Say which session has changed since: the variable stays as it was when the agent begins a new one."""
+        newest = next(iter(self._source.sessions()), ref)
+        return f" ({newest.id} is newer)" if newest.id != ref.id and newest.changed > ref.changed else ""
 
     def _named(self, session: str) -> SessionRef:
         for everywhere in (False, True):

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 
 from refold import api, formats, policies, transcripts
 from refold._counting import counter_for
-from refold._mcp.agent_folders import SessionFile, folder_of, id_of, kind_of, listed
+from refold._mcp.agent_folders import DATABASE, SessionFile, belongs, id_of, kind_of, listed
 from refold._mcp.fill import measured, shares_of
+from refold._mcp.opencode_database import document
 from refold._mcp.record import Fill, Record, SessionRef
 from refold._recall.ranking import terms_of
 from refold._recall.search import RecordedTexts, texts_in
 from refold.config import Settings
 from refold.core._plan_json import dump_plan
 from refold.core.budget import Usage
-from refold.errors import UnreadableTranscript, UsageError
+from refold.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +48,7 @@ class SessionFiles:
         self._places = list(places)
         self._named = [Path(name) for name in named]
         self._record = lru_cache(REMEMBERED)(_record)
-        self._belongs = lru_cache(65_536)(_belongs)
+        self._is_here = lru_cache(65_536)(_is_here)
 
     @property
     def here(self) -> str:
@@ -59,8 +60,12 @@ class SessionFiles:
         if self._named:
             files = _in_named(self._named)
         else:
-            files = [file for file in listed(self._places) if everywhere or self._belongs(str(file.path), self._folder)]
-        return [SessionRef(id_of(file.path), file.kind, file.changed, str(file.path)) for file in files]
+            files = [
+                file
+                for file in listed(self._places)
+                if everywhere or self._is_here(file.path, file.kind, file.id, file.folder, self._folder)
+            ]
+        return [SessionRef(id_of(file), file.kind, file.changed, str(file.path)) for file in files]
 
     def record(self, ref: SessionRef) -> Record:
         """Return the texts of a session, sub-agents' after those of the main conversation.
@@ -68,8 +73,7 @@ class SessionFiles:
         Raises:
             UnreadableTranscript: the file is gone, or is no session.
         """
-        size = _size(ref.path)
-        return self._record(ref, size)
+        return self._record(ref)
 
     def behind(self, ref: SessionRef, what: str) -> RecordedTexts | None:
         """Return None: an agent's own compactions have no ids."""
@@ -88,7 +92,7 @@ class SessionFiles:
                 break
             looked += 1
             try:
-                content = Path(ref.path).read_bytes().lower()
+                content = _content(ref).lower()
                 read += len(content)
                 if any(word in content for word in words) or not query.isascii():
                     records.append(self.record(ref))
@@ -98,7 +102,7 @@ class SessionFiles:
 
     def fill(self, ref: SessionRef) -> Fill:
         """Return how full the context of a session is, from its last compaction on."""
-        recorded = _read(ref.path)[0]
+        recorded = _read(ref)[0]
         start = max(recorded.boundaries, default=0)
         messages = recorded.messages[start:]
         settings = Settings.load()
@@ -124,7 +128,7 @@ class SessionFiles:
         Raises:
             UsageError: the model's window is unknown.
         """
-        recorded = _read(ref.path)[0]
+        recorded = _read(ref)[0]
         settings = Settings.load()
         window = _window(recorded, settings)
         if window is None:
@@ -152,9 +156,9 @@ class SessionFiles:
         )
 
 
-def _record(ref: SessionRef, size: int) -> Record:
-    """Return the texts of a session file; its size is part of what says that it is the same."""
-    main, *sides = _read(ref.path)
+def _record(ref: SessionRef) -> Record:
+    """Return the texts of a session; the time of its last change is part of what it is found by."""
+    main, *sides = _read(ref)
     everything = _messages(main)
     start, stop = max(main.boundaries, default=0), len(everything)
     for side in sides:  # sub-agents have a context of their own
@@ -174,9 +178,17 @@ def _messages(recorded: RecordedConversation) -> list[Message]:
     return list(formats.read(formats.find(recorded.format), recorded.messages).messages)
 
 
-def _read(path: str) -> list[RecordedConversation]:
-    """Read a file that its agent may be writing: a last line that is not whole yet is left out."""
-    return transcripts.read(path, lenient=True)
+def _read(ref: SessionRef) -> list[RecordedConversation]:
+    """Read a session that its agent may be writing: a last line that is not whole yet is left out."""
+    return transcripts.read(_content(ref) if _in_database(ref) else ref.path, lenient=True)
+
+
+def _content(ref: SessionRef) -> bytes:
+    return document(Path(ref.path), ref.id) if _in_database(ref) else Path(ref.path).read_bytes()
+
+
+def _in_database(ref: SessionRef) -> bool:
+    return Path(ref.path).name == DATABASE
 
 
 def _usage(recorded: RecordedConversation, start: int) -> Usage | None:
@@ -206,12 +218,5 @@ def _in_named(named: Sequence[Path]) -> list[SessionFile]:
     return sorted(files, key=lambda file: -file.changed)
 
 
-def _belongs(path: str, folder: str) -> bool:
-    return folder_of(Path(path))(folder)
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError as error:
-        raise UnreadableTranscript(f"{path}: cannot be read ({error.strerror}): it was there before") from error
+def _is_here(path: Path, kind: str, id: str, folder: str, here: str) -> bool:
+    return belongs(SessionFile(path, kind, 0.0, id, folder), here)
