@@ -48,3 +48,10 @@ def test_an_sdk_that_is_not_installed_is_named_with_its_extra(monkeypatch):
     monkeypatch.setattr(bedrock, "_shape", missing)
     with pytest.raises(UsageError, match=r"needs botocore: install refold\[testing\]"):
         judge.problems("bedrock", {"messages": []})
+
+
+def test_what_codex_sends_with_each_item_to_openai_is_no_problem_and_other_unknown_keys_are():
+    item = {"type": "message", "role": "user", "content": "Go.", "internal_chat_message_metadata_passthrough": {}}
+    assert not judge.problems("openai-responses", {"model": "gpt-5", "input": [item]})
+    (found,) = judge.problems("openai-responses", {"model": "gpt-5", "input": [{**item, "internal_note": 1}]})
+    assert found.at == ("input", 0, "internal_note")

@@ -281,3 +281,38 @@ def test_pictures_are_counted_by_their_size():
             second = client.messages.create(model="claude-sonnet-4-6", max_tokens=9, messages=seen)
     assert first.usage.prompt_tokens == refold.count([{"role": "user", "content": [openais]}], model="gpt-4o") > 100
     assert second.usage.input_tokens == refold.count(seen, model="claude-sonnet-4-6", format="anthropic") > 100
+
+
+@pytest.fixture(scope="module")
+def simple():
+    """A provider that knows nothing of its vendor's compaction."""
+    with ScriptedProvider(native_compaction=False) as provider:
+        yield provider
+
+
+@pytest.mark.parametrize(("ask", "words"), [
+    (lambda at: claude(at, [TASK], context_management={"edits": []}), "context_management: Extra inputs"),
+    (lambda at: responses(at, [TASK], compaction={"type": "summarize"}), "compaction: Extra inputs"),
+    (lambda at: responses(at, [TASK, {"type": "compaction_trigger"}]), "input.1: Input tag 'compaction_trigger'"),
+    (
+        lambda at: claude(at, [TASK, {"role": "assistant", "content": [{"type": "compaction", "content": "All."}]}, TASK]),
+        "messages.1.content.0: Input tag 'compaction'",
+    ),
+    (
+        lambda at: refused(
+            at, "/v1/messages/count_tokens", {"model": "claude-opus-4-8", "messages": [TASK]},
+            **{"anthropic-beta": "effort-2025-11-24,context-management-2025-06-27"},
+        ),
+        "Unexpected value(s) `context-management-2025-06-27`",
+    ),
+])  # fmt: skip
+def test_a_provider_without_compaction_rejects_what_asks_for_it(simple, ask, words):
+    status, _, text = ask(simple)
+    assert status == 400
+    assert words in text
+
+
+def test_a_provider_without_compaction_answers_everything_else(simple):
+    body = {"model": "claude-opus-4-8", "max_tokens": 9, "messages": [TASK]}
+    made = httpx2.post(f"{simple.url}/v1/messages", json=body, headers={"anthropic-beta": "effort-2025-11-24"})
+    assert made.status_code == 200

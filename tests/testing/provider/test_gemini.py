@@ -34,6 +34,7 @@ def test_words_calls_and_usage_come_whole_and_streamed():
     assert "".join(piece.text or "" for piece in pieces if not piece.function_calls) == answer.text
     assert [call.name for call in pieces[-1].function_calls] == ["read", "read"]
     assert [each.streaming for each in provider.received] == [False, True]
+    assert provider.received[0].tools == ("read",)
 
 
 def test_a_request_above_the_window_is_refused_with_both_numbers():

@@ -56,6 +56,10 @@ _EXTRA = {
 }
 
 
+# Codex 0.171 sends it with each item to a provider named OpenAI; the types do not have it
+_FROM_CODEX = "internal_chat_message_metadata_passthrough"
+
+
 @cache
 def _checks() -> tuple[Check, Check]:
     """Return the checks of an item and of a body without its items.
@@ -89,6 +93,8 @@ def problems(body: Mapping[str, Any], model: str, headers: Mapping[str, str]) ->
         yield Problem("shape", text, ("input",), _REFERENCE)
         return
     for place, entry in enumerate(items):
+        if isinstance(entry, dict) and _FROM_CODEX in entry:
+            entry = {key: value for key, value in entry.items() if key != _FROM_CODEX}
         yield from map(worded, faults(item, entry, ("input", place)))
     entries = [mapping(entry) for entry in items]
     for place, entry in enumerate(entries):

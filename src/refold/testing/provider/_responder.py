@@ -11,12 +11,13 @@ from msgspec.structs import replace
 
 from refold import formats
 from refold._counting.token_cut import cut_to_tokens
-from refold.core._json import Json, mapping, string
+from refold.core._json import Json, mapping, objects, string
 from refold.core.messages import Message, MessageId, Reasoning, Text, ToolCall
 from refold.errors import BadMessages
 from refold.testing.judge import problems
 from refold.testing.judge._problem import indexed
 from refold.testing.provider._cache import PromptCache
+from refold.testing.provider._compaction import compaction_refusal
 from refold.testing.provider._request_counter import RequestCounter, broken
 from refold.testing.provider._script import Fault, ReceivedRequest, ScriptedReply
 from refold.testing.provider._wire import WireError, WireTurn, arguments
@@ -48,6 +49,7 @@ class Rules(Struct, frozen=True):
     output_apart: bool = False
     silent_truncation: bool = False
     strict: bool = True
+    native_compaction: bool = True
 
 
 class ScriptedOutcome(Struct, frozen=True):
@@ -83,6 +85,8 @@ class Responder:
         if isinstance(body, WireError):
             return self._refused(wire, received, body)
         received = replace(received, body=body, model=string(body, "model"), streaming=body.get("stream") is True)
+        if not self._rules.native_compaction and (refusal := compaction_refusal(body, headers)):
+            return self._refused(wire, received, refusal)
         fault = self._faults.get(received.number)
         if fault is not None and (early := self._early(wire, received, fault)):
             return early
@@ -115,6 +119,8 @@ class Responder:
         body = self._opened(raw, headers)
         if isinstance(body, WireError):
             return body
+        if not self._rules.native_compaction and (refusal := compaction_refusal(body, headers)):
+            return refusal
         prompt = self._prompt(wire, body, counting=True)
         return prompt if isinstance(prompt, WireError) else prompt.tokens
 
@@ -203,16 +209,19 @@ def _read(received: ReceivedRequest, prompt: Prompt) -> ReceivedRequest:
         tokens=prompt.tokens,
         messages=prompt.messages,
         system=formats.system_text(prompt.request.system),
-        tools=tuple(filter(None, map(_tool, prompt.request.tools or ()))),
+        tools=tuple(name for tool in prompt.request.tools or () for name in _names(tool) if name),
         max_output=next((size for key in _LENGTHS if isinstance(size := received.body.get(key), int)), None),
         violations=received.violations or broken(prompt),
     )
 
 
-def _tool(tool: object) -> str:
-    """Return the name of a tool definition, whatever its shape."""
-    function = mapping(tool).get("function")
-    return string(function if isinstance(function, dict) else mapping(tool), "name")
+def _names(tool: object) -> list[str]:
+    """Return the names in a tool definition, whatever its shape; Gemini's holds several functions."""
+    definition = mapping(tool)
+    if declared := objects(definition.get("functionDeclarations")):
+        return [string(each, "name") for each in declared]
+    function = definition.get("function")
+    return [string(function if isinstance(function, dict) else definition, "name")]
 
 
 def _size(answer: ScriptedReply, counter: Counter) -> int:

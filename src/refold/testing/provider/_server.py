@@ -31,8 +31,9 @@ class ScriptedProvider:
     refused as the provider does, or cut without a word with `silent_truncation`. `counter` counts; by default that of
     the model a request names. `key` and `models` are those that are accepted, any where not given; `model` is what
     `/v1/models` lists then. With `strict` a request is refused for every reason that `refold.testing.judge` finds,
-    which needs the SDK of the protocol in use; without it only this library's own rules are demanded. An exception of
-    `behave` is answered with a 500 and raised when the context ends.
+    which needs the SDK of the protocol in use; without it only this library's own rules are demanded. Without
+    `native_compaction` it refuses, as many servers do, whatever belongs to Anthropic's and OpenAI's own compaction. An
+    exception of `behave` is answered with a 500 and raised when the context ends.
 
     Raises:
         UsageError: answers and behave together, a fault that there is none of, or starlette and uvicorn not installed.
@@ -53,10 +54,11 @@ class ScriptedProvider:
         silent_truncation: bool = False,
         max_bytes: int = 32 * 1024 * 1024,
         strict: bool = True,
+        native_compaction: bool = True,
     ) -> None:
         if answers is not None and behave is not None:
             raise UsageError("give answers or behave, not both")
-        rules = Rules(window, key, tuple(models), max_bytes, output_apart, silent_truncation, strict)
+        rules = Rules(window, key, tuple(models), max_bytes, output_apart, silent_truncation, strict, native_compaction)
         steps = Script(answers if answers is not None else ["OK."])
         self.models = tuple(models) or (model,)
         self._answering = Responder(behave or steps, rules, _numbered(faults), counter)
