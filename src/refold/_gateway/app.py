@@ -18,10 +18,10 @@ from refold._gateway.conversations.conversation import steady
 from refold._gateway.conversations.plan_store import PlanStore
 from refold._gateway.conversations.planner import Planner
 from refold._gateway.conversations.provenance import StaleThinking
-from refold._gateway.conversations.ready import Exchange
+from refold._gateway.conversations.ready import Exchange, Ready
 from refold._gateway.conversations.tracker import ConversationTracker
 from refold._gateway.native.compaction import NativeCompaction
-from refold._gateway.observability.logs import log_bug, log_event
+from refold._gateway.observability.logs import log_bug, log_event, log_forwarded, log_request
 from refold._gateway.observability.metrics import Metrics
 from refold._gateway.proxy import Exchanges
 from refold._gateway.recall.deferred import DeferredRecall
@@ -253,6 +253,7 @@ class Gateway:
         if caller.max_body and length and length[0][1].isdigit() and int(length[0][1]) > caller.max_body:
             raise too_large(caller.max_body)
         body = _parts(receive, self.settings.body_timeout, connected, caller.max_body) if has_body else None
+        begun = time.perf_counter()
         with connected:
             headers = [*self._upstream.authorized(provider, to_upstream(headers), url), *length]
             answer = await self._upstream.send(scope["method"], url, headers, body)
@@ -260,6 +261,7 @@ class Gateway:
                 await relay(send, answer, from_upstream(answer))
             finally:
                 answer.close()
+                log_forwarded(where, answer.status, time.perf_counter() - begun)
 
     async def _tunnel(
         self, scope: Scope, path: str, where: Route, caller: Caller, receive: Receive, send: Send
@@ -308,7 +310,7 @@ class Gateway:
             if native is None:
                 await self._exchanges.run(exchange, send, begun)
             elif native.wish.now and where.kind != "count":
-                response = await self._compacted(native)
+                response = await self._compacted(native, begun)
                 await response(scope, receive, send)
             else:
                 await self._exchanges.run(native.exchange, send, begun)
@@ -320,7 +322,7 @@ class Gateway:
             return None, None
         return self.settings.body_timeout, self.settings.upload_timeout
 
-    async def _compacted(self, native: NativeExchange) -> Response:
+    async def _compacted(self, native: NativeExchange, begun: float) -> Response:
         """Return the answer to a request that asks for a compaction alone.
 
         Raises:
@@ -336,7 +338,9 @@ class Gateway:
             raise GatewayError(400, message, "bad_body")
         plan = await self._admin.forced(target, CompactionWish(native.wish.instructions))
         self.metrics.exchanged(exchange.route.dialect.format, "compacted", 200)
-        return await native.answer(target, plan)
+        response = await native.answer(target, plan)
+        log_request(exchange, Ready(b"", target=target, done="compacted"), 200, time.perf_counter() - begun)
+        return response
 
 
 def asks_for_websocket(scope: Scope, headers: dict[bytes, bytes]) -> bool:

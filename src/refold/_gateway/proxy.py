@@ -115,6 +115,7 @@ class Exchanges:
             if exchange.native.pauses:
                 self._metrics.exchanged(exchange.route.dialect.format, ready.done, 200)
                 await exchange.native.send_paused(ready, send)
+                log_request(exchange, ready, 200, time.perf_counter() - begun)
                 return
             send = exchange.native.edited(send)
         answer = await self._send(exchange, ready)

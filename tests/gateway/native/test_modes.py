@@ -79,6 +79,34 @@ def test_an_opaque_item_becomes_its_originals_for_an_upstream_that_cannot_read_i
     assert sent == [GO, *responses_turns(0, 9), ON]
 
 
+def provider_that_compacts_again(head, body):
+    """Answer a request for a compaction with an item that tells how long its input was."""
+    length = len(json.loads(body)["input"])
+    item = {"type": "compaction", "id": f"cmp_{length}", "encrypted_content": f"sealed: {length} items"}
+    return whole(json.dumps({"id": "resp_1", "object": "response", "status": "completed", "output": [item]}).encode())
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["same-process", "restarted"])
+def test_after_several_compactions_by_its_provider_a_conversation_moves_with_all_its_originals(
+    gateway, tmp_path, restarted
+):
+    store, turns = {"store": str(tmp_path / "g.db")}, list(responses_turns(0, 9))
+    other, provider = gateway(behave=ignorant, window=200_000, limit=200_000, **store)
+    with upstream(provider_that_compacts_again) as (url, _), serving(url, native_compaction="shadow", **store) as first:
+        sent = [GO, *turns[:6]]
+        for after in (turns[6:12], turns[12:]):
+            answer = call(first.url, path="/v1/responses", body=request([*sent, {"type": "compaction_trigger"}]))[2]
+            sent = [GO, *json.loads(answer)["output"], *after]
+    moved = request([*sent, ON], model="llama-4")
+    if restarted:
+        with standing(provider, window=200_000, **store) as again:
+            status = call(again.url, path="/v1/responses", body=moved)[0]
+    else:
+        status = call(other.url, path="/v1/responses", body=moved)[0]
+    assert status == 200
+    assert provider.received[-1].body["input"] == [GO, *turns, ON]
+
+
 def test_a_model_may_have_a_mode_of_its_own(tmp_path):
     settings = {"native_compaction": "shadow", "model_native_compaction": {"llama-4": "emulate"}}
     with upstream(provider_that_compacts) as (url, seen), serving(url, **settings) as gateway:

@@ -4,6 +4,7 @@ import re
 import pytest
 
 from refold._gateway.observability import logs
+from tests.gateway.native.upstream import anthropic_turns
 from tests.gateway.scripted_upstream import call, chat
 
 SECRET = "sk-" + "proj-AbCd1234EfGh5678IjKl9012"
@@ -44,6 +45,34 @@ def test_a_request_is_one_line_of_json_with_what_was_done_and_no_text(gateway, l
     whole = "\n".join(written)
     assert SECRET not in whole
     assert "word" not in whole
+
+
+def test_a_request_without_a_conversation_is_a_line_too(gateway, log):
+    lines = log()
+    serving, _ = gateway(["fine"])
+    call(serving.url, method="GET", path="/v1/models")
+    call(serving.url, path="/v1/threads/nothing-such", body={})
+    serving.stop()
+    found = [line for line in map(json.loads, lines()) if line["event"] == "request"]
+    assert [(line["status"], line["done"]) for line in found] == [(200, "forwarded"), (404, "forwarded")]
+
+
+@pytest.mark.parametrize(("more", "asked"), [
+    ({"compaction": {"type": "summarize"}}, "compaction"),
+    ({"context_management": {"edits": [{"type": "compact_20260112"}]}}, "threshold"),
+    ({"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}}, "edits"),
+    ({}, None),
+])  # fmt: skip
+def test_a_line_tells_what_was_asked_of_the_provider_s_own_compaction(gateway, log, more, asked):
+    lines = log()
+    serving, _ = gateway(["fine"])
+    messages = [{"role": "user", "content": "Look."}, *anthropic_turns(0, 12)]
+    body = {"model": "claude-opus-4-8", "max_tokens": 99, "messages": messages, **more}
+    status, _, _ = call(serving.url, path="/v1/messages", body=body)
+    serving.stop()
+    (request,) = [line for line in map(json.loads, lines()) if line["event"] == "request"]
+    assert (request["status"], status) == (200, 200)
+    assert request.get("native") == asked
 
 
 def test_errors_of_the_gateway_are_logged_by_their_code_at_the_default_level(gateway, log):

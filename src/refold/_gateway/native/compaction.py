@@ -233,6 +233,14 @@ class NativeExchange:
         self.exchange = replace(exchange, raw=plain, plain=plain, options=options, headers=headers, native=self)
 
     @property
+    def asked(self) -> str:
+        """What the request has to do with the provider's compaction, as logs tell it."""
+        wish = self.wish
+        if wish.now:
+            return "compaction"
+        return "threshold" if wish.compacts else "edits" if wish.reports else "items"
+
+    @property
     def at_once(self) -> bool:
         """Whether a compaction that is due is awaited, since the answer is to begin with it."""
         return self.wish.compacts

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from refold import formats
 from refold._gateway.native.items import MARK, RecordedItem, Reference, digest_of
-from refold._gateway.native.wishes import ITEMS
+from refold._gateway.native.wishes import ITEMS, TRIGGER
 from refold._gateway.server.asgi import GatewayError
 from refold._gateway.wire.body import native
 from refold.core._json import Json, listing, mapping, objects, string
@@ -57,10 +57,21 @@ class Expansion:
 
         Items that the `upstream` made itself stay. With `foreign` it knows no items: a block of a provider whose words
         can be read becomes a user's message with these words, as does one of ours whose history is no longer kept.
+        Where a provider has compacted several times, the history behind an item begins with the item before it.
 
         Raises:
             GatewayError: an item of ours was sealed elsewhere or altered, and holds no words (400).
         """
+        plans: frozenset[str] = frozenset()
+        while True:
+            expanded = await self._newest(raws, format, owner, upstream, foreign)
+            plans |= expanded.plans
+            if expanded.raws is raws:
+                return Expanded(raws, plans)
+            raws = expanded.raws
+
+    async def _newest(self, raws: list[Bytes], format: str, owner: str, upstream: str, foreign: bool) -> Expanded:
+        """Return messages with what is behind the newest item; the very same where nothing is known to be."""
         for place in range(len(raws) - 1, -1, -1):
             if WORD not in bytes(raws[place]):
                 continue
@@ -119,6 +130,7 @@ class Expansion:
         """Return the messages that a reference names, from memory or the store; None where they are no more.
 
         The store is asked each time: another process may have deleted the conversation.
+        The item by which the client asked for the compaction is left out: the history ends before it.
         """
         key = reference.session, reference.count, reference.tip
         if reference.session and await self._is_deleted(reference):
@@ -135,7 +147,7 @@ class Expansion:
             self._histories[key] = raws
             if len(self._histories) > MOST:
                 self._histories.popitem(last=False)
-        return [_unmarked(raw) for raw in raws]
+        return [_unmarked(raw) for raw in raws if not _is_trigger(raw)]
 
     async def _is_deleted(self, reference: Reference) -> bool:
         try:
@@ -202,6 +214,10 @@ def _user_message(words: str, format: str) -> bytes:
     kind = "input_text" if format == "openai-responses" else "text"
     message: Json = {"role": "user", "content": [{"type": kind, "text": HEADING + words}]}
     return msgspec.json.encode({"type": "message", **message} if format == "openai-responses" else message)
+
+
+def _is_trigger(raw: Bytes) -> bool:
+    return TRIGGER.encode() in bytes(raw) and string(mapping(native(raw)), "type") == TRIGGER
 
 
 def _unmarked(raw: Bytes) -> Bytes:

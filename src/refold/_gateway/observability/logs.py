@@ -16,8 +16,9 @@ import msgspec
 
 if TYPE_CHECKING:
     from refold._gateway.conversations.ready import Exchange, Ready
+    from refold._gateway.wire.routes import Route
 
-__all__ = ["LEVELS", "LogFormat", "log_bug", "log_event", "log_request", "start_log"]
+__all__ = ["LEVELS", "LogFormat", "log_bug", "log_event", "log_forwarded", "log_request", "start_log"]
 
 LOG = logging.getLogger("refold.gateway")
 LEVELS = ("debug", "info", "warning", "error", "off")
@@ -61,6 +62,7 @@ def log_request(exchange: Exchange, ready: Ready, status: int, seconds: float) -
         done=ready.done,
         reason=ready.reason,
         failed=ready.failed,
+        native=exchange.native.asked if exchange.native is not None else None,
         model=target.model if target is not None else None,
         conversation=target.conversation.id if target is not None else None,
         owner=exchange.options.owner,
@@ -68,6 +70,19 @@ def log_request(exchange: Exchange, ready: Ready, status: int, seconds: float) -
         input_tokens=usage.prompt if usage is not None else None,
         output_tokens=usage.completion if usage is not None else None,
         cached_tokens=usage.cached if usage is not None else None,
+    )
+
+
+def log_forwarded(route: Route, status: int, seconds: float) -> None:
+    """Log a request without a conversation that was forwarded, and what came back."""
+    log_event(
+        logging.INFO,
+        "request",
+        provider=route.dialect.provider,
+        operation=route.operation,
+        status=status,
+        seconds=round(seconds, 4),
+        done="forwarded",
     )
 
 
