@@ -57,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
         agent, folder = AGENTS[name], options.agents.resolve() / name
         try:
             if options.install:
-                install(agent, folder)
+                install(agent.registry, agent.packages, folder)
             record(agent, folder)
         except (RuntimeError, ValueError, OSError, subprocess.SubprocessError) as error:
             failed = 1
@@ -65,16 +65,15 @@ def main(arguments: Sequence[str]) -> int:
     return failed
 
 
-def install(agent: Agent, folder: Path) -> None:
-    """Install an agent's packages into its folder."""
+def install(registry: str, packages: Sequence[str], folder: Path, python: str = "") -> None:
+    """Install an agent's packages into its folder; Python's for an interpreter of the version `python`."""
     folder.mkdir(parents=True, exist_ok=True)
-    if agent.registry == "npm":
-        commands = [["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *agent.packages]]
+    if registry == "npm":
+        commands = [["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *packages]]
     else:
-        python = str(folder / "bin" / "python")
         commands = [
-            ["uv", "venv", "--clear", str(folder)],
-            ["uv", "pip", "install", "--python", python, *agent.packages],
+            ["uv", "venv", "--clear", *(["--python", python] if python else []), str(folder)],
+            ["uv", "pip", "install", "--python", str(folder / "bin" / "python"), *packages],
         ]
     for command in commands:
         subprocess.run(command, check=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from refold.testing.provider import ScriptedReply
 from tools.recording.run import FAREWELL, QUESTION, SUMMARY, TASK, Run, Step, Tools, free_port
 
-__all__ = ["AGENTS", "Agent", "write_codex_settings"]
+__all__ = ["AGENTS", "LOOP", "OPENAI", "Agent", "write_codex_settings", "write_gemini_settings"]
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ def _claude_code_script(run: Run) -> list[Step]:
     ]
 
 
-def write_codex_settings(run: Run) -> None:
-    """Point Codex at the provider of a run."""
+def write_codex_settings(run: Run, name: str = "scripted") -> None:
+    """Write Codex's settings; a provider with the name OpenAI is asked to compact by itself."""
     run.write(
         ".codex/config.toml",
         'model = "gpt-5"\nmodel_provider = "scripted"\napproval_policy = "never"\nsandbox_mode = "danger-full-access"\n'
         "check_for_update_on_startup = false\n[analytics]\nenabled = false\n[feedback]\nenabled = false\n"
-        f'[model_providers.scripted]\nname = "scripted"\nbase_url = "{run.provider.openai_url}"\n'
+        f'[model_providers.scripted]\nname = "{name}"\nbase_url = "{run.url}/v1"\n'
         'wire_api = "responses"\nenv_key = "OPENAI_API_KEY"\n',
     )
 
@@ -85,7 +85,8 @@ def _codex_edit(path: str, old: str, new: str) -> tuple[str, dict[str, str]]:
     return "exec_command", {"cmd": f"sed -i 's/{old}/{new}/' {path}"}
 
 
-def _gemini_cli(run: Run) -> Iterator[tuple[str, Path]]:
+def write_gemini_settings(run: Run) -> None:
+    """Write the settings of Gemini CLI: a key from the environment, nothing sent home."""
     run.write(
         ".gemini/settings.json",
         {
@@ -94,13 +95,17 @@ def _gemini_cli(run: Run) -> Iterator[tuple[str, Path]]:
             "general": {"enableAutoUpdate": False},
         },
     )
+
+
+def _gemini_cli(run: Run) -> Iterator[tuple[str, Path]]:
+    write_gemini_settings(run)
     run.call("gemini", "--yolo", "--model", "gemini-2.5-pro", "--prompt", TASK)
     (session,) = run.files(".gemini/tmp/*/chats/*")
     yield "session.jsonl", session
 
 
 def _opencode(run: Run) -> Iterator[tuple[str, Path]]:
-    options = {"options": {"baseURL": run.provider.url + "/v1", "apiKey": "none"}}
+    options = {"options": {"baseURL": run.url + "/v1", "apiKey": "none"}}
     settings = {"autoupdate": False, "share": "disabled", "model": "anthropic/claude-opus-4-5"}
     run.write(".config/opencode/opencode.json", settings | {"provider": {"anthropic": options}})
     run.call("opencode", "run", TASK)
@@ -114,7 +119,7 @@ def _opencode(run: Run) -> Iterator[tuple[str, Path]]:
 
 
 def _pi(run: Run) -> Iterator[tuple[str, Path]]:
-    run.write(".pi/agent/models.json", {"providers": {"anthropic": {"baseUrl": run.provider.url}}})
+    run.write(".pi/agent/models.json", {"providers": {"anthropic": {"baseUrl": run.url}}})
     model = ("--provider", "anthropic", "--model", "claude-opus-4-5", "--thinking", "low")
     run.call("pi", *model, "--print", TASK)
     run.write(".pi/agent/settings.json", {"compaction": {"reserveTokens": 197_800, "keepRecentTokens": 100}})
@@ -124,7 +129,7 @@ def _pi(run: Run) -> Iterator[tuple[str, Path]]:
 
 
 def _cline(run: Run) -> Iterator[tuple[str, Path]]:
-    run.call("cline", "auth", "-p", "openai", "-k", "none", "-m", "gpt-4o", "-b", run.provider.openai_url)
+    run.call("cline", "auth", "-p", "openai", "-k", "none", "-m", "gpt-4o", "-b", run.url + "/v1")
     run.call("cline", TASK)
     (session,) = run.files(".cline/data/sessions/*/*.messages.json")
     yield "session.messages.json", session
@@ -134,7 +139,7 @@ def _continue_cli(run: Run) -> Iterator[tuple[str, Path]]:
     run.write(
         ".continue/config.yaml",
         "name: scripted\nversion: 0.0.1\nschema: v1\nmodels:\n  - name: scripted\n    provider: openai\n"
-        f"    model: gpt-4o\n    apiKey: none\n    apiBase: {run.provider.openai_url}\n    roles: [chat]\n",
+        f"    model: gpt-4o\n    apiKey: none\n    apiBase: {run.url}/v1\n    roles: [chat]\n",
     )
     config = ("--config", str(run.home / ".continue/config.yaml"), "--auto")
     run.call("cn", *config, "--print", TASK)
@@ -193,7 +198,7 @@ def _http_recording(run: Run) -> Iterator[tuple[str, Path]]:
 
 def _request_log(run: Run) -> Iterator[tuple[str, Path]]:
     file, port = run.home / "traffic.har", free_port()
-    proxy = ["--mode", f"reverse:{run.provider.url}", "--listen-host", "127.0.0.1", "--listen-port", str(port)]
+    proxy = ["--mode", f"reverse:{run.url}", "--listen-host", "127.0.0.1", "--listen-port", str(port)]
     with run.in_background("mitmdump", *proxy, "--set", f"hardump={file}", port=port):
         run.environment["ANTHROPIC_BASE_URL"] = f"http://127.0.0.1:{port}"
         run.call(sys.executable, str(SCRIPTS / "anthropic_calls.py"), TASK)

@@ -30,7 +30,9 @@ __all__ = [
     "Step",
     "Tools",
     "free_port",
+    "prepared",
     "running",
+    "without_tools",
 ]
 
 # everything that a person or the model says is ours
@@ -70,6 +72,7 @@ class Run:
     folder: Path
     tools: Tools
     provider: ScriptedProvider
+    url: str  # where the agent finds the provider, without a path
     environment: dict[str, str]
     answers: dict[int, ScriptedReply] = field(default_factory=dict)  # by the number of the request
     commands: list[str] = field(default_factory=list)
@@ -97,14 +100,20 @@ class Run:
 
     def call(self, name: str, *arguments: str) -> str:
         """Run a program of the agent's in the project and return its output; a failure raises with the end of it."""
-        self.commands.append(shlex.join([name, *arguments]))
-        done = subprocess.run(
-            [self.program(name), *arguments], cwd=self.project, env=self.environment, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=180, check=False,
-        )  # fmt: skip
+        done = self.finished(name, *arguments)
         if done.returncode:
             raise RuntimeError(f"{name} ended with {done.returncode}: {(done.stdout + done.stderr)[-2000:]}")
         return done.stdout
+
+    def finished(
+        self, name: str, *arguments: str, typed: str = "", seconds: float = 180
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program of the agent's in the project to its end; `typed` is what it reads from its standard input."""
+        self.commands.append(shlex.join([name, *arguments]))
+        return subprocess.run(
+            [self.program(name), *arguments], cwd=self.project, env=self.environment, input=typed,
+            capture_output=True, text=True, timeout=seconds, check=False,
+        )  # fmt: skip
 
     @contextmanager
     def in_background(self, name: str, *arguments: str, port: int) -> Iterator[None]:
@@ -162,7 +171,7 @@ def free_port() -> int:
         return int(attempt.getsockname()[1])
 
 
-def _without_tools(received: ReceivedRequest) -> str:
+def without_tools(received: ReceivedRequest) -> str:
     """Return the answer to a request outside the conversation: agents ask for a title, or for a summary."""
     words = json.dumps(received.body).casefold()
     return SUMMARY if "summar" in words and "title" not in words else TITLE
@@ -172,34 +181,45 @@ def _without_tools(received: ReceivedRequest) -> str:
 def running(
     folder: Path, tools: Tools, script: Callable[[Run], Sequence[Step]], environment: Mapping[str, str]
 ) -> Iterator[Run]:
-    """Give a run with the project in place and the provider serving `script`; requests without tools get a title.
-
-    In `environment`, `{url}` stands for the provider and `{home}` for the home folder.
-    """
+    """Give a run with the project in place and the provider serving `script`; requests without tools get a title."""
     run: Run
     steps: Iterator[Step]
 
     def behave(received: ReceivedRequest) -> Step:
-        step = next(steps, FAREWELL) if received.body.get("tools") else _without_tools(received)
+        step = next(steps, FAREWELL) if received.body.get("tools") else without_tools(received)
         run.answers[received.number] = step if isinstance(step, ScriptedReply) else ScriptedReply(step)
         return step
 
+    with (
+        ScriptedProvider(behave=behave, strict=False) as provider,
+        prepared(folder, tools, provider, provider.url, FILES, environment) as run,
+    ):
+        steps = iter(script(run))
+        yield run
+
+
+@contextmanager
+def prepared(
+    folder: Path, tools: Tools, provider: ScriptedProvider, url: str, files: Mapping[str, str],
+    environment: Mapping[str, str],
+) -> Iterator[Run]:  # fmt: skip
+    """Give a run with a home of its own and a project of `files`, whose agent finds the provider at `url`.
+
+    In `environment`, `{url}` stands for that address and `{home}` for the home folder.
+    """
     with tempfile.TemporaryDirectory(prefix="recording-", ignore_cleanup_errors=True) as place:
         root = Path(place).resolve()
-        with ScriptedProvider(behave=behave, strict=False) as provider:
-            run = Run(root, folder, tools, provider, {})
-            run.project.mkdir(parents=True)
-            for name, text in FILES.items():
-                (run.project / name).write_text(text, encoding="utf-8")
-            base = {"HOME": str(run.home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TERM": "dumb"}
-            base |= {"USER": "user", "LOGNAME": "user", "SHELL": "/bin/sh", "NO_PROXY": "127.0.0.1"}
-            settings = {
-                name: value.replace("{url}", provider.url).replace("{home}", str(run.home))
-                for name, value in environment.items()
-            }
-            run.environment = base | settings
-            steps = iter(script(run))
-            try:
-                yield run
-            finally:
-                _end_daemons(run.home)
+        run = Run(root, folder, tools, provider, url, {})
+        run.project.mkdir(parents=True)
+        for name, text in files.items():
+            (run.project / name).write_text(text, encoding="utf-8")
+        base = {"HOME": str(run.home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TERM": "dumb"}
+        base |= {"USER": "user", "LOGNAME": "user", "SHELL": "/bin/sh", "NO_PROXY": "127.0.0.1"}
+        settings = {
+            name: value.replace("{url}", url).replace("{home}", str(run.home)) for name, value in environment.items()
+        }
+        run.environment = base | settings
+        try:
+            yield run
+        finally:
+            _end_daemons(run.home)
