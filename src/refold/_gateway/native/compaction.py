@@ -233,7 +233,7 @@ class NativeExchange:
         self.exchange = replace(exchange, raw=plain, plain=plain, options=options, headers=headers, native=self)
 
     @property
-    def asked(self) -> str:
+    def kind(self) -> str:
         """What the request has to do with the provider's compaction, as logs tell it."""
         wish = self.wish
         if wish.now:

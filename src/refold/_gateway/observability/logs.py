@@ -62,7 +62,7 @@ def log_request(exchange: Exchange, ready: Ready, status: int, seconds: float) -
         done=ready.done,
         reason=ready.reason,
         failed=ready.failed,
-        native=exchange.native.asked if exchange.native is not None else None,
+        native=exchange.native.kind if exchange.native is not None else None,
         model=target.model if target is not None else None,
         conversation=target.conversation.id if target is not None else None,
         owner=exchange.options.owner,
