@@ -118,3 +118,22 @@ def test_options_that_make_no_sense_together_are_refused(run: Run, session: Path
         assert words in refused.stderr
     assert "standard input has no place" in run("compact", "--in-place", "-", input="[]").stderr
     assert "no such file" in run("compact", "--in-place", session.with_name("missing.jsonl")).stderr
+
+
+def test_a_file_system_without_links_gets_its_backup_too(
+    run: Run, session: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    assert run("compact", "--in-place", *SMALL, session).exit_code == 0
+    assert files(session) == [session.name, f"{session.name}.orig"]
+    assert Path(f"{session}.orig").read_bytes() == RECORDED.read_bytes()
+
+
+def test_a_backup_that_cannot_be_written_leaves_the_session_as_it_is(run: Run, session: Path) -> None:
+    refused = run("compact", "--in-place", "--backup", session.parent / "none" / "kept", *SMALL, session)
+    assert refused.exit_code == 2
+    assert session.read_bytes() == RECORDED.read_bytes()
+    assert files(session) == [session.name]

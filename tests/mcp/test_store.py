@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from refold.core.budget import Budget
-from refold.sessions import Session, open_store
+from refold.core.messages import MessageId
+from refold.core.transcript import ROOT
+from refold.sessions import Session, StoredMessage, open_store
 from tests.mcp.conftest import asked, over, text_of
 
 
@@ -72,6 +74,17 @@ def test_a_store_is_not_changed_by_any_answer(store: Path) -> None:
         [("refold_context", {}), ("refold_recall", {"what": "heron"}), ("refold_search", {"query": "heron"})],
     )
     assert hashlib.sha256(store.read_bytes()).hexdigest() == before
+
+
+def test_what_a_gateway_has_encrypted_is_told_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "gateway.db"
+    place = open_store(path)
+    place.create("sealed", "openai-chat")
+    place.append("sealed", [StoredMessage(MessageId("b2:1"), json.dumps("refold-sealed-2:gAAAA"), "")], ROOT)
+    place.close()
+    (refused,) = asked(opened(path), [("refold_recall", {"what": "heron"})])
+    assert refused.is_error
+    assert "a gateway with a store key encrypts them" in text_of(refused)
 
 
 def test_a_compaction_is_taken_off_only_where_that_was_allowed(store: Path) -> None:

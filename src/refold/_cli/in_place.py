@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -119,24 +121,32 @@ def _refuse_overwriting(path: str, backup: str) -> None:
 
 
 def _replace(path: str, source: bytes, stamp: os.stat_result, content: bytes, backup: str) -> None:
-    """Write the original beside the session, then the new content over it; neither is ever half there.
-
-    The name of the backup is taken by a link, which fails where there is one, also when it has just been made.
-    """
+    """Write the original beside the session, then the new content over it; neither is ever half there."""
     from refold._files import write_atomically
     from refold.errors import UsageError
 
     now = os.stat(path)
     if (now.st_size, now.st_mtime_ns) != (stamp.st_size, stamp.st_mtime_ns):
         raise UsageError(f"{path} was changed while it was compacted: end the agent's session first, then try again")
-    partial = Path(f"{backup}.part")
-    write_atomically(partial, source, mode=stamp.st_mode & 0o777)
+    handle, partial = tempfile.mkstemp(prefix=".refold-", dir=os.path.dirname(os.path.abspath(backup)))
     try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(source)
+        os.chmod(partial, stamp.st_mode & 0o777)
         os.utime(partial, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+        _name_new(partial, backup, path)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(partial)
+    write_atomically(Path(os.path.realpath(path)), content)
+
+
+def _name_new(partial: str, backup: str, path: str) -> None:
+    """Give a file its name, unless there is one of that name: a link fails then, also where it was made just now."""
+    try:
         os.link(partial, backup)
     except FileExistsError:
         _refuse_overwriting(path, backup)
-        raise
-    finally:
-        partial.unlink()
-    write_atomically(Path(os.path.realpath(path)), content)
+    except OSError:  # a file system without links
+        _refuse_overwriting(path, backup)
+        os.replace(partial, backup)

@@ -10,7 +10,7 @@ from refold._mcp.fill import measured, shares_of
 from refold._mcp.record import Fill, Record, SessionRef
 from refold._recall.search import RecordedText, RecordedTexts, RemovedMessages, texts_in
 from refold.core._plan_json import dump_plan
-from refold.errors import UsageError
+from refold.errors import BadMessages, StoreError, UsageError
 from refold.sessions import Session, search
 
 if TYPE_CHECKING:
@@ -105,7 +105,13 @@ class StoredSessions:
         return f"{len(session.ids):,} messages; compactions in force: {plans}"
 
     def _session(self, ref: SessionRef) -> Session:
-        return Session(self._store, ref.id, must_exist=True)
+        try:
+            return Session(self._store, ref.id, must_exist=True)
+        except BadMessages as error:
+            raise StoreError(
+                f"session {ref.id} holds no messages that can be read ({error}): a gateway with a store key encrypts "
+                "them, and its own recall tool (--recall-tool) reads them"
+            ) from error
 
 
 def _messages(session: Session) -> tuple[Message, ...]:
