@@ -55,6 +55,15 @@ def test_a_store_is_searched_over_all_its_sessions(store: Path) -> None:
     assert "session old-one (store" in text_of(found)
 
 
+def test_a_search_of_words_that_stand_in_no_message_together_finds_those_with_one_of_them(store: Path) -> None:
+    (found, nothing) = asked(
+        opened(store),
+        [("refold_search", {"query": "which albatross flew yesterday"}), ("refold_search", {"query": "zebra"})],
+    )
+    assert "session old-one (store" in text_of(found)
+    assert "Nothing holds these words." in text_of(nothing)
+
+
 def test_the_context_of_a_stored_session_counts_its_compactions(store: Path) -> None:
     (filled,) = asked(opened(store), [("refold_context", {})])
     assert "of 2,500 tokens" in text_of(filled)

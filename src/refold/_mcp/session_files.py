@@ -53,7 +53,9 @@ class SessionFiles:
     @property
     def here(self) -> str:
         """Words for what the newest session is the newest of."""
-        return ", ".join(map(str, self._named)) or self._folder
+        if len(self._named) > 1:
+            return f"{len(self._named):,} named places"
+        return str(self._named[0]) if self._named else self._folder
 
     def sessions(self, *, everywhere: bool = False) -> list[SessionRef]:
         """Return the sessions of the working folder, or all, the last changed first."""

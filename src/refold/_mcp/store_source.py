@@ -8,6 +8,7 @@ from refold import formats
 from refold._counting import counter_for
 from refold._mcp.fill import measured, shares_of
 from refold._mcp.record import Fill, Record, SessionRef
+from refold._recall.ranking import terms_of
 from refold._recall.search import RecordedText, RecordedTexts, RemovedMessages, texts_in
 from refold.core._plan_json import dump_plan
 from refold.errors import BadMessages, StoreError, UsageError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["StoredSessions"]
 
 MOST_HITS = 200  # messages that a search asks the store for
+MOST_WORDS = 6  # of a query that are looked for one by one, the longest
 OPENED = 24  # sessions that a search opens
 
 
@@ -68,11 +70,16 @@ class StoredSessions:
         )
 
     def records_with(self, query: str, *, everywhere: bool) -> tuple[list[Record], int]:
-        """Return the sessions with messages that contain all words of a query, the last used first."""
+        """Return the sessions with messages that contain all words of a query, or else one, the last used first."""
         refs = {ref.id: ref for ref in self.sessions()}
-        hits = {hit.session for hit in search(self._store, query, (), MOST_HITS)}
+        hits = self._holders(query)
+        if not hits:
+            hits = {id for word in sorted(set(terms_of(query)), key=len)[-MOST_WORDS:] for id in self._holders(word)}
         matching = [ref for ref in refs.values() if ref.id in hits][:OPENED]
         return [self.record(ref) for ref in matching], len(refs)
+
+    def _holders(self, query: str) -> set[str]:
+        return {hit.session for hit in search(self._store, query, (), MOST_HITS)}
 
     def fill(self, ref: SessionRef) -> Fill:
         """Return how full the context of a session is.
