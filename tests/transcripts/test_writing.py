@@ -179,6 +179,13 @@ def test_the_agent_is_told_the_new_size(kind, content, result):
     assert not any(usage[name] for usage in usages[:-1])
 
 
+def test_the_new_size_is_no_call_that_was_billed(kind, content):
+    calls = {"claude-code": 7, "codex": 7, "pi": 6}[kind]
+    assert len(transcripts.read(source(kind))[0].usage) == calls
+    billed = transcripts.read(content)[0].usage
+    assert len(billed) == (0 if kind == "pi" else calls)  # of which the new branch has none
+
+
 def mapping(value):
     return value if isinstance(value, dict) else {}
 

@@ -24,6 +24,7 @@ from refold.transcripts._tree import (
     speaks,
 )
 
+WRITTEN_BACK = "msg_refold_"  # ids of answers that a compaction wrote: their usage is a size, and no call's
 _LOOK = 200  # rows of another kind (snapshots, hooks, attachments) that may come before the first message
 
 
@@ -114,7 +115,7 @@ def _conversation(name: str, lines: list[Row]) -> RecordedConversation:
             aside.add("answer written by the client, not the model, kept", number)
             continue
         model = message.get("model") or model
-        if isinstance(reported := message.get("usage"), dict):
+        if isinstance(reported := message.get("usage"), dict) and not str(id).startswith(WRITTEN_BACK):
             usage[id or number] = (at, reported)
     if lines and name != "main" and lines[0][1]["type"] != "user":
         notes.append("the request that opened this conversation is not in the file")

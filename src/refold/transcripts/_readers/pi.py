@@ -116,7 +116,8 @@ class _PiSession:
         usage = message.get("usage") or {}
         cached, written = usage.get("cacheRead") or 0, usage.get("cacheWrite") or 0
         prompt, completion = (usage.get("input") or 0) + cached + written, usage.get("output") or 0
-        self.usage += usage_reports(len(self.talk.messages), prompt, completion, cached, written)
+        if completion or (usage.get("cost") or {}).get("total"):  # else a size that a compaction wrote, and no call's
+            self.usage += usage_reports(len(self.talk.messages), prompt, completion, cached, written)
         self.model = message.get("model") or self.model
         if not blocks:
             self.aside.add(f"answer without content ({message.get('stopReason')})", number)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from refold.core._json import Json, listing, mapping, objects
 from refold.transcripts._anthropic_builder import blocks_of
+from refold.transcripts._readers.claude_code import WRITTEN_BACK
 from refold.transcripts._tree import speaks
 from refold.transcripts._writers.base import canonical, new_uuid, timestamp
 
@@ -85,7 +86,7 @@ def _answer_fields(message: Json, like: Json, usage: Json, id: str) -> Json:
     content = blocks_of(message["content"])
     calls = any(block.get("type") == "tool_use" for block in objects(content))
     fields = {
-        "id": f"msg_{id.replace('-', '')}",
+        "id": f"{WRITTEN_BACK}{id.replace('-', '')}",
         "type": "message",
         "role": "assistant",
         "model": like.get("model", "<synthetic>"),
