@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import random
@@ -65,16 +66,27 @@ class Seen:
     lost: list[str] = field(default_factory=list)
     compacted: int = 0
     recalls: Counter[str] = field(default_factory=Counter)
+    received: Counter[tuple[int, int]] = field(default_factory=Counter)  # requests by mark and turn
+    repeated: Counter[tuple[int, int]] = field(
+        default_factory=Counter
+    )  # of these, faults that a gateway answers itself
     turns: dict[int, set[int]] = field(default_factory=dict)
     memory: list[int] = field(default_factory=list)
     figures: list[dict[str, int]] = field(default_factory=list)
 
 
 class Upstream:
-    """Speaks OpenAI chat, streamed and not, and fails at a given share of calls."""
+    """Speaks OpenAI chat, streamed and not, and fails at a given share of calls, but of none below the path /quiet.
 
-    def __init__(self, seen: Seen, share: float, seed: int) -> None:
-        self.seen, self.share, self.dice = seen, share, random.Random(seed)
+    `judge` gets the body of each request, but of those below /quiet. The id of an answer is its number, and that it
+    was late.
+    """
+
+    def __init__(
+        self, seen: Seen, share: float, seed: int, judge: Callable[[bytes], object] = lambda body: None
+    ) -> None:
+        self.seen, self.share, self.dice, self.judge = seen, share, random.Random(seed), judge
+        self.numbers = itertools.count(1)
         self.overflowed: set[bytes] = set()
         self.url = ""
 
@@ -92,23 +104,29 @@ class Upstream:
                 head = (await reader.readuntil(b"\r\n\r\n")).lower()
                 found = re.search(rb"content-length: (\d+)", head)
                 body = await reader.readexactly(int(found[1]) if found else 0)
-                if not await self._answer(body, writer):
+                if not await self._answer(body, writer, quiet=b" /quiet/" in head[:32]):
                     return
         except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        except asyncio.CancelledError:  # the end of the run; a stream's server reports it as a fault
             pass
         finally:
             writer.close()
 
-    async def _answer(self, body: bytes, writer: asyncio.StreamWriter) -> bool:
+    async def _answer(self, body: bytes, writer: asyncio.StreamWriter, *, quiet: bool) -> bool:
         marks = set(MARK.findall(body))
         turns = TURN.findall(body)
         if len(marks) != 1 or not turns:
             self.seen.wrong.append(f"a request with the marks {sorted(marks)[:5]}")
         mark, turn = next(iter(marks), b"0"), max(map(int, turns), default=0)
-        fault = self.dice.choice(FAULTS) if self.dice.random() < self.share else ""
+        fault = self.dice.choice(FAULTS) if not quiet and self.dice.random() < self.share else ""
         if fault == "overflow" and len(body) < 10_000:  # what is short anyway cannot be made shorter
             fault = ""
-        self.seen.faults[fault or "none"] += 1
+        if not quiet:
+            self.judge(body)
+            self.seen.faults[fault or "none"] += 1
+            self.seen.received[int(mark), turn] += 1
+            self.seen.repeated[int(mark), turn] += fault in ("overflow", "reset")
         words = b"mark-%s-answer-%d-" % (mark, turn)
         match fault:
             case "rate_limit":
@@ -131,9 +149,10 @@ class Upstream:
         streaming = b'"stream": true' in body
         if self._asks(body, mark, turn):
             asked = _calls(mark, turn, self.dice)
-            return await _said(writer, asked, streaming, fault == "cut")
+            return await _said(writer, "answer", asked, streaming, fault == "cut")
         self.seen.turns.setdefault(int(mark), set()).add(turn)
-        return await _said(writer, [{"content": words[at : at + 6].decode()} for at in range(0, len(words), 6)],
+        id = f"answer-{next(self.numbers)}" + "-late" * (fault == "stall")
+        return await _said(writer, id, [{"content": words[at : at + 6].decode()} for at in range(0, len(words), 6)],
                            streaming, fault == "cut")  # fmt: skip
 
     def _asks(self, body: bytes, mark: bytes, turn: int) -> bool:
@@ -179,13 +198,16 @@ async def _whole(writer: asyncio.StreamWriter, status: bytes, body: bytes) -> bo
     return True
 
 
-async def _said(writer: asyncio.StreamWriter, deltas: list[dict[str, Any]], streaming: bool, cut: bool) -> bool:
+async def _said(
+    writer: asyncio.StreamWriter, id: str, deltas: list[dict[str, Any]], streaming: bool, cut: bool
+) -> bool:
     calls = [call for delta in deltas for call in delta.get("tool_calls", ())]
     reason = "tool_calls" if calls else "stop"
     if not streaming:
         text = "".join(delta.get("content", "") for delta in deltas)
         message = {"role": "assistant", "content": text or None, **({"tool_calls": calls} if calls else {})}
-        body = json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": reason}]}).encode()
+        choice = {"index": 0, "message": message, "finish_reason": reason}
+        body = json.dumps({"id": id, "choices": [choice]}).encode()
         if cut:
             writer.write(
                 b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
@@ -198,10 +220,10 @@ async def _said(writer: asyncio.StreamWriter, deltas: list[dict[str, Any]], stre
     for place, delta in enumerate(deltas):
         if cut and place > 1:
             return False
-        await _event(writer, {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+        await _event(writer, {"id": id, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
     if cut:
         return False
-    await _event(writer, {"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
+    await _event(writer, {"id": id, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
     writer.write(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
     await writer.drain()
     return True
@@ -253,7 +275,9 @@ class Talker:
             except (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
                 self.seen.errors[type(error).__name__] += 1
                 continue
-            said, calls, error = self._said(text)
+            if b"recall" in text:
+                self.seen.wrong.append(f"{self.number} was shown a call of the recall tool")
+            said, calls, error = read_answer(text, self.streaming)
             if error is not None:
                 self._error("an event of the stream", error, wanted)
                 continue
@@ -279,22 +303,21 @@ class Talker:
         looked = f"mark-{self.number}-turn-{turn}- looked"
         self.messages += [{"role": "tool", "tool_call_id": call["id"], "content": looked} for call in calls]
 
-    def _said(self, text: bytes) -> tuple[str, list[dict[str, Any]], bytes | None]:
-        """Return what an answer says and calls, and an error in it; it may not show that the recall tool was called."""
-        if b"recall" in text:
-            self.seen.wrong.append(f"{self.number} was shown a call of the recall tool")
-        if not self.streaming:
-            message = json.loads(text)["choices"][0]["message"]
-            return message["content"] or "", message.get("tool_calls", []), None
-        events = [line[6:] for line in text.split(b"\n") if line.startswith(b"data: {")]
-        error = next((event for event in events if "error" in json.loads(event)), None)
-        deltas = [json.loads(event)["choices"][0]["delta"] for event in events if event is not error]
-        calls = [
-            {key: call[key] for key in ("id", "type", "function")}
-            for delta in deltas
-            for call in delta.get("tool_calls", ())
-        ]
-        return "".join(delta.get("content") or "" for delta in deltas), calls, error
+
+def read_answer(text: bytes, streaming: bool) -> tuple[str, list[dict[str, Any]], bytes | None]:
+    """Return what an answer says and calls, and an error in it."""
+    if not streaming:
+        message = json.loads(text)["choices"][0]["message"]
+        return message["content"] or "", message.get("tool_calls", []), None
+    events = [line[6:] for line in text.split(b"\n") if line.startswith(b"data: {")]
+    error = next((event for event in events if "error" in json.loads(event)), None)
+    deltas = [json.loads(event)["choices"][0]["delta"] for event in events if event is not error]
+    calls = [
+        {key: call[key] for key in ("id", "type", "function")}
+        for delta in deltas
+        for call in delta.get("tool_calls", ())
+    ]
+    return "".join(delta.get("content") or "" for delta in deltas), calls, error
 
 
 async def storm(

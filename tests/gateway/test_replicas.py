@@ -54,6 +54,19 @@ def test_any_replica_continues_any_conversation_with_the_same_bytes(store):
     assert len(set(plans)) > 3
 
 
+def test_a_stored_conversation_in_which_nobody_has_written_is_not_read_again_for_each_request(store, monkeypatch):
+    early = {"x-refold-trigger": "1k"}  # always exceeded, so that the store is asked at each request
+    with ScriptedProvider(["ok"]) as provider, standing(provider, store=store, window=16_000, background=False) as one:
+        for _ in range(3):
+            plan = call(one.url, body=chat(9), headers=early)[1]["x-refold-plan"]
+        stored, read = one.gateway._keeper._store, []
+        load = stored.load
+        monkeypatch.setattr(stored, "load", lambda *given, **more: read.append(load(*given, **more)) or read[-1])
+        for _ in range(5):
+            assert call(one.url, body=chat(9), headers=early)[1]["x-refold-plan"] == plan
+        assert [loaded.entries for loaded in read] == [()] * 5
+
+
 def branched(count):
     body = chat(count)
     body["messages"][2 * 11 + 3]["content"] = "another answer"

@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message, MessageId
     from refold.core.plan import Plan
     from refold.formats import Format
+    from refold.sessions._stores.protocol import Head
 
 __all__ = ["Conversation", "Fixed", "ReportedUsage", "Wanted", "Written", "differs", "steady", "within"]
 
@@ -171,6 +172,7 @@ class Conversation:
         self.session_id = ""  # the session of the store that holds it
         self.revision = 0  # of that session, on which the plans here are based
         self.stored_plans = 0  # the leading plans that it holds
+        self.last_head: Head | None = None  # of that session, when all of its plans were in force here
         self.unsaved = False  # the store has failed: it does not hold everything yet
         self.pending_recall: DeferredCall | None = (
             None  # calls of the recall tool that the next request brings the answers of
@@ -299,6 +301,10 @@ class Conversation:
     def mark_synced(self) -> None:
         """Record that the store was asked for plans."""
         self.synced = True
+
+    def mark_current(self, head: Head) -> None:
+        """Record the head of the session when all that it holds was taken over."""
+        self.last_head = head
 
     def store_as(self, session: str, revision: int, plans: int) -> None:
         """Record the session of the store that holds this conversation, its revision, and how many plans it holds."""

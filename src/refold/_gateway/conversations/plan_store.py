@@ -360,6 +360,8 @@ class PlanStore:
         """Return the plans in force, and whether it is news what earlier answers were produced under."""
         index = conversation.transcript.index
         known = conversation.session_id
+        if known and self._is_current(conversation):
+            return None
         session = known or self._store.holder(
             [message.id for message in conversation.transcript.messages], conversation.owner
         )
@@ -388,12 +390,25 @@ class PlanStore:
         )
         if is_here:
             conversation.store_as(session, loaded.head.revision, count)
+            if count == len(loaded.plans):
+                conversation.mark_current(loaded.head)
         if not fitting[:count] and conversation.session_id != session:
             return None
         production, fresh = conversation.production, False
         if not (known and production.unsaved) and (conversation.session_id == session or not production.ranges):
             fresh = production.take(loaded.ranges, loaded.known, messages)
         return fitting[:count], fresh
+
+    def _is_current(self, conversation: Conversation) -> bool:
+        """Tell whether nothing was written of a conversation since all of it was taken over: by its head alone."""
+        last = conversation.last_head
+        if last is None or last.id != conversation.session_id:
+            return False
+        try:
+            head = self._store.load(last.id, after=NO_ENTRIES).head
+        except SessionNotFound:
+            return False
+        return (head.created, head.seq) == (last.created, last.seq)
 
     def _set_apart(self, conversation: Conversation, damaged: str) -> None:
         """Let a conversation whose session is damaged go on as another, with the plans that are known here."""

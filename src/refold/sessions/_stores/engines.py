@@ -37,6 +37,7 @@ class Database(Protocol):
     name: str
     engine: Engine
     reading: Engine  # the same connections; all that one transaction reads is of one moment
+    single: Engine  # the same connections, for one statement: no transaction is begun and ended around it
     read_only: bool
 
     def hold(self, connection: Connection, *, alone: bool) -> None:
@@ -78,6 +79,7 @@ class SQLite:
         self.engine = create_engine(url, connect_args={"timeout": timeout}, pool_timeout=max(timeout, 0.1))
 
         self.reading: Engine = self.engine
+        self.single: Engine = self.engine
 
         @event.listens_for(self.engine, "connect")
         def connected(native: Any, _: Any) -> None:
@@ -160,6 +162,7 @@ class Postgres:
             pool_pre_ping=True,  # a server may have been restarted since
         )
         self.reading: Engine = self.engine.execution_options(isolation_level="REPEATABLE READ")
+        self.single: Engine = self.engine.execution_options(isolation_level="AUTOCOMMIT")
 
     def hold(self, connection: Connection, *, alone: bool) -> None:
         """Exclude deletes and upgrades until the transaction ends; `alone` excludes all writers."""

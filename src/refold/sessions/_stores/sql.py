@@ -104,6 +104,11 @@ class SQLStore(Writing):
         """Return the entries after number `after` and up to `upto`, with the messages they appended."""
         logs, links, messages = schema.entries.columns, schema.session_messages.columns, schema.messages.columns
         last = 2**31 - 1 if upto is None else upto
+        if after:  # mostly nothing is new, which one statement tells
+            with self._transaction(writing=False, single=True) as connection:
+                head = self._head(connection, session)
+            if head.seq <= after:
+                return Loaded(head, (), {})
         with self._transaction(writing=False) as connection:
             head = self._head(connection, session)
             if head.seq <= after:
@@ -258,8 +263,9 @@ class SQLStore(Writing):
         return self._database.now(connection) if self._clock is None else self._clock()
 
     @contextmanager
-    def _transaction(self, *, writing: bool = True, alone: bool = False) -> Iterator[Connection]:
-        engine = self._database.engine if writing else self._database.reading
+    def _transaction(self, *, writing: bool = True, alone: bool = False, single: bool = False) -> Iterator[Connection]:
+        database = self._database
+        engine = database.engine if writing else database.single if single else database.reading
         with map_database_errors(self.name), engine.connect() as plain:
             connection = plain.execution_options(writing=writing)
             with connection.begin():
