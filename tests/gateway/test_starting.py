@@ -1,4 +1,7 @@
 import socket
+import subprocess
+import sys
+import textwrap
 
 import pytest
 
@@ -98,3 +101,24 @@ def test_a_gateway_never_sends_to_itself():
         url = f"http://{name}:{port}/v1"
         with pytest.raises(UsageError, match=f"{url} of openai is this gateway itself.*--openai"):
             Serving(GatewaySettings(port=port, upstreams={"openai": url}))
+
+
+FIRST_COUNT = """
+    from time import thread_time
+    from refold._counting import counter_for
+    from refold._gateway.server.serving import Serving
+    from refold._gateway.settings import GatewaySettings
+
+    with Serving(GatewaySettings(upstreams={"openai": "http://127.0.0.1:1"}, port=0)):
+        begun = thread_time()
+        counter_for("gpt-4o").text("zqxjkv8w3fkq")
+        print(thread_time() - begun)
+"""
+
+
+def test_the_vocabulary_is_loaded_before_anything_is_served():
+    # it takes 0.2 s in which no other thread runs, and every client would wait
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(FIRST_COUNT)], capture_output=True, text=True, check=True
+    )
+    assert float(done.stdout) < 0.03

@@ -135,6 +135,7 @@ class Gateway:
             store.close()
             raise
         self._upstream = Upstream(settings)
+        self._budgets.load_vocabularies()  # now, since nobody waits yet
 
         def forgotten(conversation: Conversation) -> None:
             keeper.forget(conversation)

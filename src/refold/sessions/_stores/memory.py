@@ -65,6 +65,8 @@ class MemoryStore(Writing):
 
     def write(self, session: str, writes: Sequence[Write], renew: str = "") -> Head:
         """Write entries together; `renew` begins the session of that id, which continues this one."""
+        # before the lock is taken: the words of a long message take a while, and others need not wait
+        lines = {message.id: _line(words_of(message.words)) for each in writes for message in each.messages}
         with self._lock:
             head, now = self._head(session), self._clock()
             if renew in self._sessions:
@@ -76,7 +78,7 @@ class MemoryStore(Writing):
             for write in writes:
                 for message in write.messages:
                     self._natives.setdefault((head.owner, message.id), message.native)
-                    self._words.setdefault((head.owner, message.id), _line(words_of(message.words)))
+                    self._words.setdefault((head.owner, message.id), lines[message.id])
                     self._session_messages[session].setdefault(message.id)
             if renew:
                 child, opened = successor(head, renew, now)

@@ -14,12 +14,24 @@ __all__ = ["excerpt", "pieces", "terms", "words_of"]
 SIGNS = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 LONGEST = 128  # characters; what is longer is encoded data that nobody searches for
 _WORD = re.compile(rf"[{SIGNS}]|[^\W_{SIGNS}]+")
+_GAP = re.compile(rf"[\W_{SIGNS}]")
+SLICE = 100_000  # characters: a few milliseconds in the pattern, in which no other thread runs
 _TERM = re.compile(rf"[{SIGNS}]+|[^\W_{SIGNS}]+")
 
 
 def words_of(text: str) -> list[str]:
     """Return the words of a text in order, in lower case; `src/foo_bar.py` is four words."""
-    return [word for word in _WORD.findall(text.lower()) if len(word) <= LONGEST]
+    words: list[str] = []
+    start, in_word = 0, False
+    while start < len(text):
+        stop = start + SLICE
+        gap = _GAP.search(text, stop, stop + LONGEST + 1)
+        stop = gap.start() if gap else stop + LONGEST + 1  # else in a word that is too long, as both of its parts are
+        found = _WORD.findall(text[start:stop].lower())
+        words += [word for word in (found[1:] if in_word else found) if len(word) <= LONGEST]
+        in_word = gap is None and stop < len(text) and not _GAP.match(text, stop)
+        start = stop
+    return words
 
 
 def terms(query: str) -> list[list[str]]:
