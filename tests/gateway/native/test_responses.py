@@ -1,5 +1,7 @@
 """OpenAI's own compaction, asked for by its SDK and answered by the gateway."""
 
+import json
+
 import openai
 import pytest
 
@@ -93,6 +95,33 @@ def test_a_compaction_request_is_answered_with_what_the_user_said_and_an_item(ag
     assert "setup.py" in str(texts)
     assert sum("It is noon." in text for text in texts) == 1
     assert len(str(texts)) < 60_000
+
+
+LONG = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Once more."}]}
+
+
+def test_messages_of_a_compaction_have_what_the_schema_of_the_responses_api_requires(agent):
+    # as in the test `compact-response` of the Open Responses suite
+    said = [{"type": "message", "role": "user", "content": "We launch on Tuesday."}, LONG, LONG]
+    reply = {"type": "message", "role": "assistant", "content": "Understood."}
+    sent = [said[0], reply, *said[1:]]
+    body = {"model": "gpt-4o", "prompt_cache_key": "cache", "input": sent}
+    status, _, data = call(agent.gateway.url, path="/v1/responses/compact", body=body)
+    made = json.loads(data)
+    *messages, item = made["output"]
+    assert (status, made["object"], item["type"]) == (200, "response.compaction", "compaction")
+    assert {message["status"] for message in messages} == {"completed"}
+    assert len({message["id"] for message in messages}) == 3
+    assert all(isinstance(message["content"], list) for message in messages)
+    agent.ask([*made["output"], ON])  # and they are known again when they come back
+    (conversation,) = agent.gateway.gateway.tracker.all()
+    assert [json.loads(bytes(raw)) for raw in conversation.body.raws] == [*sent, ON]
+
+
+def test_a_compaction_request_without_a_model_is_refused(agent):
+    # as in the test `compact-missing-model` of the Open Responses suite
+    status, _, data = call(agent.gateway.url, path="/v1/responses/compact", body={"input": [GO]})
+    assert (status, json.loads(data)["error"]["code"]) == (400, "bad_body")
 
 
 def test_a_compaction_request_of_one_string_is_answered(agent):

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from contextlib import suppress
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -388,10 +389,14 @@ def _without_betas(value: bytes) -> bytes:
 
 
 def _users(raws: Sequence[Bytes]) -> list[Any]:
-    """Return the newest messages of the user, in the long form that typed clients read."""
+    """Return the newest messages of the user, in the long form that typed clients read.
+
+    OpenAI's own answers give each message an id and a status, and schemas of the Responses API require them.
+    """
     kept: list[Any] = []
     size = 0
-    for raw in reversed(raws):
+    for place in range(len(raws) - 1, -1, -1):
+        raw = raws[place]
         item = native(raw)
         if mapping(item).get("role") != "user" or mapping(item).get("type", "message") != "message":
             continue
@@ -400,7 +405,8 @@ def _users(raws: Sequence[Bytes]) -> list[Any]:
             break
         content = item.get("content")
         content = [{"type": "input_text", "text": content}] if isinstance(content, str) else content
-        kept.append({"type": "message", **item, "content": content})
+        id = blake2b(b"%d %b" % (place, bytes(raw)), digest_size=16).hexdigest()
+        kept.append({"type": "message", "id": f"msg_{id}", "status": "completed", **item, "content": content})
     return kept[::-1]
 
 

@@ -199,15 +199,16 @@ def _added(before: list[Bytes], history: list[Bytes], format: str) -> list[Bytes
 
 
 def _identity(shape: formats.Format, raw: Bytes) -> set[bytes]:
-    """Return what identifies a message, as it is and in the short form that it may have been sent in first."""
+    """Return what identifies a message, as it is and in the shorter forms that it may have been sent in first."""
     value = native(raw)
-    short = value
-    if isinstance(value, dict):
-        short = {key: each for key, each in value.items() if key not in ("type", "id", "status")}
-        content = objects(value.get("content"))
-        if len(content) == 1 and isinstance(text := content[0].get("text"), str):
-            return {shape.identity(value), shape.identity(short), shape.identity({**short, "content": text})}
-    return {shape.identity(value), shape.identity(short)}
+    if not isinstance(value, dict):
+        return {shape.identity(value)}
+    without = ("id", "status"), ("type", "id", "status")
+    forms = [value, *({key: each for key, each in value.items() if key not in names} for names in without)]
+    content = objects(value.get("content"))
+    if len(content) == 1 and isinstance(text := content[0].get("text"), str):
+        forms += [{**form, "content": text} for form in forms]
+    return {shape.identity(form) for form in forms}
 
 
 def _user_message(words: str, format: str) -> bytes:
