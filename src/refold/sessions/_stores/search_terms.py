@@ -27,8 +27,8 @@ def words_of(text: str) -> list[str]:
         stop = start + SLICE
         gap = _GAP.search(text, stop, stop + LONGEST + 1)
         stop = gap.start() if gap else stop + LONGEST + 1  # else in a word that is too long, as both of its parts are
-        found = _WORD.findall(text[start:stop].lower())
-        words += [word for word in (found[1:] if in_word else found) if len(word) <= LONGEST]
+        matches = _WORD.findall(text[start:stop].lower())
+        words += [word for word in (matches[1:] if in_word else matches) if len(word) <= LONGEST]
         in_word = gap is None and stop < len(text) and not _GAP.match(text, stop)
         start = stop
     return words
