@@ -21,6 +21,7 @@ from tests.gateway.scripted_upstream import call, chat
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 DASHBOARD = json.loads((DEPLOY / "grafana/refold.json").read_text())
+VARIABLES = {"$__rate_interval": "1m", "$__range": "1h", "$instance": ".*"}  # of Grafana
 METRIC = re.compile(r"\brefold_\w+")
 
 
@@ -31,6 +32,24 @@ def alerts():
 
 def panels():
     return {panel["title"]: [target["expr"] for target in panel["targets"]] for panel in DASHBOARD["panels"]}
+
+
+def filled(expression):
+    for variable, value in VARIABLES.items():
+        expression = expression.replace(variable, value)
+    return expression
+
+
+def where(command):
+    """Skip a test on a machine that has not this program."""
+    return pytest.mark.skipif(shutil.which(command) is None, reason=f"{command} is not on the path")
+
+
+def accepted(*command):
+    """Run a program that checks a file, and expect it to accept it."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
 
 
 def manifests():
@@ -56,12 +75,40 @@ def metrics():
 
 @pytest.mark.parametrize("expression", [*alerts().values(), *(each for group in panels().values() for each in group)])
 def test_an_expression_is_promql_over_metrics_that_the_gateway_has(expression, metrics):
-    variables = {"$__rate_interval": "1m", "$__range": "1h", "$instance": ".*"}
-    for variable, value in variables.items():
-        expression = expression.replace(variable, value)
+    expression = filled(expression)
     promql_parser.parse(expression)
     named = {re.sub(r"_(bucket|count|sum)$", "", name) for name in METRIC.findall(expression)}
     assert named <= metrics | {"refold"}
+
+
+@where("promtool")
+def test_prometheus_takes_the_alerts_and_the_expressions_of_the_dashboard(tmp_path):
+    assert f"SUCCESS: {len(alerts())} rules found" in accepted(
+        "promtool", "check", "rules", DEPLOY / "prometheus/alerts.yml"
+    )
+    expressions = [filled(each) for group in panels().values() for each in group]
+    rules = [{"record": f"panel_{number}", "expr": each} for number, each in enumerate(expressions)]
+    place = tmp_path / "panels.yml"
+    place.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}))
+    assert f"SUCCESS: {len(rules)} rules found" in accepted("promtool", "check", "rules", place)
+
+
+@where("promtool")
+def test_prometheus_raises_each_alert_when_what_it_is_for_happens():
+    accepted("promtool", "test", "rules", DEPLOY / "prometheus/alerts_test.yml")
+    cases = yaml.safe_load((DEPLOY / "prometheus/alerts_test.yml").read_text())["tests"]
+    raised = {rule["alertname"] for case in cases for rule in case["alert_rule_test"] if rule.get("exp_alerts")}
+    assert raised == alerts().keys()
+
+
+@where("hadolint")
+def test_the_linter_of_dockerfiles_finds_nothing():
+    accepted("hadolint", DEPLOY / "Dockerfile")
+
+
+@where("kubernetes-validate")
+def test_kubernetes_takes_the_manifests():
+    accepted("kubernetes-validate", "--strict", DEPLOY / "kubernetes/refold.yaml")
 
 
 def test_every_alert_says_what_it_means_and_how_severe_it_is():
