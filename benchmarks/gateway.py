@@ -2,6 +2,7 @@
 
     python benchmarks/gateway.py                         latency, throughput, known bodies
     python benchmarks/gateway.py --litellm PYTHON        and the LiteLLM proxy, from an environment of its own
+    python benchmarks/gateway.py --only throughput --litellm PYTHON
     python benchmarks/gateway.py --storm 120             and 200 conversations at once for two minutes, with faults
     python benchmarks/gateway.py --before CHECKOUT       and the gateway of revision e976836, from a checkout of it
     python benchmarks/gateway.py --json --calls 300
@@ -248,13 +249,15 @@ async def _watched(gateway: Process, seen: object, seconds: float) -> None:
         seen.memory.append(gateway.memory())  # type: ignore[attr-defined]
 
 
-def measured(calls: int, storm_seconds: float, litellm: str, before: str, rounds: int) -> dict[str, Any]:
-    """Measure everything asked for."""
+def measured(
+    calls: int, storm_seconds: float, litellm: str, before: str, rounds: int, only: str = ""
+) -> dict[str, Any]:
+    """Measure everything asked for: `only` latency, throughput, or by default both and known bodies."""
     running = servers(litellm, before)
     found: dict[str, Any] = {"latency": {}, "throughput": {}, "memory": {}}
     asked = {name: server for name, server in running.items() if name != "upstream"}
     try:
-        for name, size in SIZES.items():
+        for name, size in SIZES.items() if only != "throughput" else ():
             count = calls if size < 100_000 else max(calls // 10, 20)
             for kind in ("fresh", "resent"):
                 those = {name: server.url for name, server in asked.items() if not name.startswith("sticky")}
@@ -263,14 +266,15 @@ def measured(calls: int, storm_seconds: float, litellm: str, before: str, rounds
                 if size > 100_000:
                     those.pop("litellm", None)  # seconds a call
                 found["latency"][f"{name}, {kind}"] = latency(those, size, count, kind)
-        for name in ("small", "50 KB"):
+        for name in ("small", "50 KB") if only != "latency" else ():
             those = {each: server for each, server in asked.items() if name != "small" or not each.startswith("sticky")}
             found["throughput"][name] = throughput(those, SIZES[name], rounds)
         found["memory"] = {name: server.memory() / 1e6 for name, server in asked.items() if name != "litellm"}
     finally:
         for process in reversed(running.values()):
             process.stop()
-    found["known"] = known()
+    if not only:
+        found["known"] = known()
     if storm_seconds:
         found["storm"] = asyncio.run(stormed(storm_seconds))
     return found
@@ -290,8 +294,8 @@ def shown(found: dict[str, Any]) -> None:
         for server, (rate, used) in by_server.items():
             print(f"{size:>12} {server:>14} {rate:11,.0f} {rate / bare[0]:9.0%} {used:13,.0f} {bare[1] / used:9.0%}")
     print("\nMB resident: " + ", ".join(f"{name} {size:.0f}" for name, size in found["memory"].items()))
-    own = found["known"]
-    print(f"\n4 MB, known: {own['gateway']:.2f} ms of work; json.loads takes {own['json.loads']:.2f}")
+    if own := found.get("known"):
+        print(f"\n4 MB, known: {own['gateway']:.2f} ms of work; json.loads takes {own['json.loads']:.2f}")
     for name, value in found.get("storm", {}).items():
         print(f"{name:>26}: {value}")
 
@@ -302,10 +306,11 @@ def main() -> None:
     parser.add_argument("--litellm", default="", metavar="PYTHON", help="python of an environment with litellm[proxy]")
     parser.add_argument("--before", default="", metavar="CHECKOUT", help="a checkout of revision e976836")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="rounds of throughput in which servers take turns")
+    parser.add_argument("--only", choices=["latency", "throughput"], default="")
     parser.add_argument("--storm", type=float, default=0, metavar="SECONDS", help="also 200 conversations under faults")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    found = measured(given.calls, given.storm, given.litellm, given.before, given.rounds)
+    found = measured(given.calls, given.storm, given.litellm, given.before, given.rounds, given.only)
     if given.json:
         print(json.dumps(found, indent=1))
     else:
