@@ -105,6 +105,22 @@ def test_a_file_that_is_gone_when_it_is_its_turn_is_tried_again_and_its_error_go
     assert times(tmp_path / "out") == once(paths)
 
 
+def test_a_file_whose_name_is_not_utf_8_has_its_rows_once(tmp_path):
+    (tmp_path / "in").mkdir()
+    for number in (128, 129):
+        with open(os.fsencode(tmp_path / "in") + bytes([47, number]) + b".json", "w") as stream:
+            stream.write(transcript(number - 120))
+    assert run(tmp_path / "in", tmp_path / "out").errors == 0
+    assert run(tmp_path / "in", tmp_path / "out") == BatchProgress(2, finished_before=2)
+    assert times(tmp_path / "out") == {r"\udc80.json": 1, r"\udc81.json": 1}
+
+
+def test_results_within_the_folder_of_inputs_are_no_inputs(tmp_path):
+    folder(tmp_path, 2)
+    assert run(tmp_path, tmp_path / "out") == BatchProgress(2, finished=2)
+    assert run(tmp_path, tmp_path / "out") == BatchProgress(2, finished_before=2)
+
+
 def test_with_retry_files_with_an_error_are_replayed_again(tmp_path):
     folder(tmp_path / "in", 2)
     (tmp_path / "in" / "short.json").write_text(transcript(1))

@@ -1,10 +1,12 @@
 import json
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 from click.testing import CliRunner
 
 from refold._cli.main import cli
-from refold.errors import UsageError
+from refold.errors import OutsideError, UsageError
 from refold.replay import _parallel as parallel
 from refold.replay._parallel import Job, ReplaySettings, done, replay_all, split
 from refold.replay._run import Run
@@ -199,3 +201,13 @@ def test_without_judging_only_costs_are_found(tmp_path):
     assert {(each.quality, each.at_sizes, each.limits, each.cycles) for each in found} == {((), (), (), None)}
     assert [each.bill for each in found] == [each.bill for each in judged]
     assert all(each.cycles for each in judged[1:])
+
+
+def test_a_process_that_is_ended_is_told_in_words(tmp_path, monkeypatch):
+    class Broken(ProcessPoolExecutor):
+        def submit(self, *args, **options):
+            raise BrokenProcessPool("a child process terminated abruptly")
+
+    monkeypatch.setattr(parallel, "ProcessPoolExecutor", Broken)
+    with pytest.raises(OutsideError, match="the same command goes on"):
+        list(replay_all([job(file(tmp_path))], ReplaySettings(window=8_000), 2))

@@ -11,11 +11,13 @@ from refold.batch._storage import Storage, storage_of, version_of
 from refold.errors import UnreadableTranscript
 from refold.transcripts._source import SUFFIXES
 
-__all__ = ["InputFile", "files_of", "shards_of"]
+__all__ = ["JUDGED", "InputFile", "files_of", "shards_of"]
 
-FEWEST, MOST = 50, 500  # files of a task: fewer, and passing it on takes a share of the time; more, and a death costs
-ENOUGH = 4_000_000  # bytes: a few seconds of work, so that little is lost with a worker
-TOO_MANY = 16_000_000  # bytes that end a task of fewer files
+FEWEST, MOST = 50, 500  # files of a task: with fewer, handing it out takes a share of the time
+ENOUGH = 2_000_000  # bytes of a task at one policy and costs alone: two seconds, so that little is lost with a worker
+MOST_BYTES = 3_000_000  # that end a task of fewer files
+JUDGED = 4  # times the work of costs alone
+MOST_TASKS = 20_000  # each is two files of the results: more bytes a task then
 EACH = 4  # tasks for each worker at least, so that none is idle at the end
 MAGIC = frozenset("*?[")
 
@@ -67,18 +69,24 @@ def _file(storage: Storage, path: str, details: dict[str, object]) -> InputFile:
     return InputFile(storage.url(path), size if isinstance(size, int) else 0, version_of(details))
 
 
-def shards_of(files: Sequence[InputFile], workers: int) -> list[tuple[InputFile, ...]]:
-    """Share files out into tasks of 50 to 500 files, sized by their bytes; few files become a few tasks a worker."""
+def shards_of(files: Sequence[InputFile], workers: int, work: int = 1) -> list[tuple[InputFile, ...]]:
+    """Share files out into tasks of 50 to 500 files, by their bytes; of large files or much work a task has fewer.
+
+    `work` is how many times the work of a file is that of one policy's costs. A few files become a few tasks for each
+    worker.
+    """
+    total = sum(file.size for file in files)
     each = max(workers, 1) * EACH
-    fewest = min(FEWEST, ceil(len(files) / each) or 1)
-    enough = min(ENOUGH, ceil(sum(file.size for file in files) / each))
+    fewest = min(FEWEST, ceil(len(files) / each))
+    enough = max(min(ENOUGH // work, ceil(total / each)), total // MOST_TASKS)
+    most = max(MOST_BYTES // work, enough)
     shards: list[tuple[InputFile, ...]] = []
     shard: list[InputFile] = []
     size = 0
     for file in files:
         shard.append(file)
         size += file.size
-        if len(shard) == MOST or size >= TOO_MANY or (len(shard) >= fewest and size >= enough):
+        if len(shard) == MOST or size >= most or (len(shard) >= fewest and size >= enough):
             shards.append(tuple(shard))
             shard, size = [], 0
     return [*shards, tuple(shard)] if shard else shards

@@ -48,7 +48,7 @@ class BatchHead(Struct, frozen=True):
 
 
 class FinishedFile(Struct, frozen=True):
-    """A file of a finished task; `digest` is "" where it could not be read, `version` what its storage said of it."""
+    """A file of a finished task: its path as in the rows, the hash of its content ("": was not read), its version."""
 
     path: str
     digest: str
@@ -87,7 +87,7 @@ class ResultFolder:
         """Return the tasks and files whose rows a later task has replaced, but which are still there."""
         latest = {record.path: entry.name for entry in self.entries for record in entry.files}
         return [
-            (entry.name, clean(record.path))
+            (entry.name, record.path)
             for entry in self.entries
             for record in entry.files
             if latest[record.path] != entry.name
@@ -162,16 +162,16 @@ class ResultFolder:
         read is tried again; with `retry` all with an error are.
         """
         known = self.records()
-        return [file for file in files if not self._is_finished(file, known.get(file.path), retry=retry)]
+        return [file for file in files if not self._is_finished(file, known.get(clean(file.path)), retry=retry)]
 
     def store(self, shard: ReplayedShard, files: Sequence[InputFile]) -> None:
         """Write the results of a task, then its entry in the manifest: from then on it is finished."""
         records = tuple(
-            FinishedFile(done.path, done.digest, file.version, done.rows, done.errors)
+            FinishedFile(clean(done.path), done.digest, file.version, done.rows, done.errors)
             for done, file in zip(shard.files, files, strict=True)
         )
         content = "\n".join(f"{each.digest} {each.path}" for each in records)
-        name = f"{self._run:05}-{digest_of(content.encode('utf-8', 'replace'))[:16]}"
+        name = f"{self._run:05}-{digest_of(content.encode())[:16]}"
         entry = Entry(name, self._run, records)
         self.storage.write(self.results(entry), shard.parquet)
         self._write_entry(entry)
@@ -184,7 +184,7 @@ class ResultFolder:
             if len(current) == len(entry.files):
                 continue
             if current:
-                self._drop_rows(entry, {clean(record.path) for record in current})
+                self._drop_rows(entry, {record.path for record in current})
                 self._write_entry(replace(entry, files=current))
             else:
                 self.storage.remove(f"{self._path}/{MANIFEST}/{entry.name}.json")

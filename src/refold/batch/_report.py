@@ -116,7 +116,7 @@ _SUMS = f"""
         sqrt(sum((usd_total - change * bill) ** 2)) / nullif(sum(bill), 0)
     FROM paired JOIN ratio ON policy = name GROUP BY policy
 """  # noqa: S608 - of constants
-_BY_POLICY = "SELECT policy, {figures} FROM replays WHERE policy NOT IN ('none', 'recorded') GROUP BY policy"
+_BY_POLICY = "SELECT policy, {figures} FROM replays WHERE policy <> 'recorded' GROUP BY policy"
 _BY_SIZE = """
     WITH entries AS (SELECT policy, unnest({column}) AS entry FROM replays WHERE {column} IS NOT NULL)
     SELECT policy, entry.size, {figures} FROM entries GROUP BY ALL

@@ -11,7 +11,6 @@ from refold.batch._schema import RECORDED
 from refold.batch._storage import content_of
 from refold.errors import UsageError
 from refold.replay._parallel import Job, done
-from refold.replay._run import NONE
 from refold.replay._summary import limits_of, summed
 from refold.replay._timestamps import stamps
 from refold.replay.cost import explained
@@ -61,8 +60,8 @@ def error_row(path: str, reason: str) -> Row:
 
 
 def clean(text: str) -> str:
-    """Return text as UTF-8 can hold it: a name of a file may not be."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    """Return text as UTF-8 can hold it: names of files may contain other bytes, which are written as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def digest_of(content: bytes) -> str:
@@ -128,12 +127,11 @@ def _of_policy(run: Run, summary: PolicySummary) -> Row:
         "tokens_read_again": run.refetch_tokens, "usd_read_again": run.refetch, "usd_total": run.bill,
         "usd_cache_damage": run.damage, "calls_too_long": run.over, "rules_broken": run.broken,
     }  # fmt: skip
-    if run.policy != NONE:
-        row |= {name: figure.value for name, figure in summary.quality.items()}
-        row["at_sizes"] = [
-            {"size": size, **{name: figure.value for name, figure in figures.items()}}
-            for size, figures in summary.at_sizes.items()
-        ] or None
+    row |= {name: figure.value for name, figure in summary.quality.items()}
+    row["at_sizes"] = [
+        {"size": size, **{name: figure.value for name, figure in figures.items()}}
+        for size, figures in summary.at_sizes.items()
+    ] or None
     if cycles is not None:
         row["cycles_fit"] = float(bool(cycles.planted))
         if cycles.planted:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold.batch._inputs import InputFile, files_of, shards_of
+from refold.batch._inputs import JUDGED, InputFile, files_of, shards_of
 from refold.batch._manifest import ResultFolder
 from refold.batch._packages import needed
-from refold.batch._rows import error_row
+from refold.batch._rows import clean, error_row
 from refold.batch._settings import BatchSettings
 from refold.batch._shard import ReplayedShard, replay_shard, shard_of
+from refold.batch._storage import storage_of
 from refold.errors import OutsideError
 from refold.replay._parallel import cores, quiet, version
 
@@ -70,7 +71,7 @@ def run_batch(
         inputs: files, folders and patterns, each a local path or a URL that fsspec knows.
         out: folder for the results, a local path or a URL; created where it is missing.
         settings: policies, sizes and prices; by default what policy `refold` costs and preserves.
-        executor: a `concurrent.futures.Executor`, for example `distributed.Client.get_executor()`, or a function
+        executor: a `concurrent.futures.Executor`, for example `client.get_executor(pure=False)` of Dask, or a function
             that returns one and is called again when its workers die; by default processes on this machine.
         workers: how many of the executor's workers may be busy; all cores by default.
         retry: replay files again that have a row with an error.
@@ -84,12 +85,14 @@ def run_batch(
     """
     settings = BatchSettings() if settings is None else settings
     needed("pyarrow.parquet")
-    files = files_of(inputs)
+    results, place = storage_of(out)
+    files = [file for file in files_of(inputs) if not file.path.startswith(f"{results.url(place)}/")]
     count = cores() if workers is None else workers
     with ResultFolder(out).written(settings) as folder:
         pending = folder.pending(files, retry=retry)
-        run = _BatchRun(folder, settings, {file.path for file in files}, pending, on_progress)
-        tasks = [_BatchTask(shard) for shard in shards_of(pending, count)]
+        run = _BatchRun(folder, settings, {clean(file.path) for file in files}, pending, on_progress)
+        work = max(len(settings.names) - 1, 1) * (JUDGED if settings.judge else 1)
+        tasks = [_BatchTask(shard) for shard in shards_of(pending, count, work)]
         run.work(tasks, _Workers(executor, min(count, max(len(tasks), 1))))
         folder.tidy()
         return run.progress
@@ -143,7 +146,7 @@ class _BatchRun:
         on_progress: Callable[[BatchProgress], None] | None,
     ) -> None:  # fmt: skip
         self._folder, self._settings, self._on_progress = folder, settings, on_progress
-        waiting = {file.path for file in pending}
+        waiting = {clean(file.path) for file in pending}
         before = [record for path, record in folder.records().items() if path in paths - waiting]
         self._progress = BatchProgress(
             len(paths), finished_before=len(paths) - len(waiting), errors=sum(record.errors > 0 for record in before)

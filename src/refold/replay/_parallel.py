@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections import deque
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from functools import cache
 from hashlib import blake2b
 from itertools import islice
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from refold import policies
 from refold._compaction.options import Options
-from refold.errors import UsageError
+from refold.errors import OutsideError, UsageError
 from refold.replay._equal_size import SIZES, limits, places_of, results_at_sizes
 from refold.replay._quality import cuts_of
 from refold.replay._repeated_compaction import cycles, planted
@@ -75,6 +75,9 @@ def replay_all(
     """Yield the runs of each job, in order, or why it cannot be replayed: no price or no window is known, say.
 
     `workers` processes work at once, all cores by default. Jobs are taken only a few at a time.
+
+    Raises:
+        OutsideError: a process was ended by something else.
     """
     count = cores() if workers is None else workers
     if count <= 1:
@@ -95,6 +98,11 @@ def replay_all(
                 yield waiting.popleft().result()
             else:
                 wait([future for future in waiting if not future.done()], return_when=FIRST_COMPLETED)
+    except BrokenExecutor as error:
+        raise OutsideError(
+            "a process that replays was ended, perhaps for want of memory: the same command goes on from what is "
+            "stored; take fewer --jobs, or `refold batch`, which passes over what ends its process"
+        ) from error
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
