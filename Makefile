@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
 export PYTHONDONTWRITEBYTECODE :=
 
 # The frameworks that have an adapter: an extra, a lock, an environment and a file of tests for each.
-ADAPTERS := openai-agents
+ADAPTERS := langchain openai-agents
 
 .PHONY: demo test test-deep adapters quick lint types docs screenshots site changelog lock lock-adapters clean
 
@@ -74,7 +74,7 @@ lock: $(VENV)/.ready-dev
 lock-adapters: $(ADAPTERS:%=lock-adapter-%)
 
 lock-adapter-%: $(VENV)/.ready-dev
-	$(BIN)/python -m uv pip compile pyproject.toml --extra $* --extra testing --group adapters --universal \
+	$(BIN)/python -m uv pip compile pyproject.toml $(wildcard requirements/adapters/$*.in) --extra $* --extra testing --group adapters --universal \
 	    --generate-hashes --no-header --no-annotate --no-emit-index-url -q -o requirements/adapters/$*.txt
 
 clean:

@@ -181,6 +181,24 @@ def test_a_refused_request_becomes_smaller_until_it_is_accepted_and_the_window_i
         again.recover(RuntimeError(refusal))
 
 
+def test_a_call_is_sent_again_with_less_until_it_is_accepted():
+    refusal = RuntimeError("This model's maximum context length is 12000 tokens. However, you requested 20000 tokens.")
+    sent = []
+
+    def send(view):
+        sent.append(refold.count(view.messages))
+        if sent[-1] > 12_000:
+            raise refusal
+        return "Done."
+
+    async def send_later(view):
+        return send(view)
+
+    assert Track(window=200_000).call(send, history(20)) == "Done."
+    assert asyncio.run(Track(window=200_000).acall(send_later, history(20))) == "Done."
+    assert [size > 12_000 for size in sent] == [True, False] * 2
+
+
 def test_an_error_that_a_smaller_request_does_not_avoid_is_raised():
     track = Track(window=WINDOW)
     track.fold(history(1))

@@ -45,7 +45,7 @@ from refold.sessions._provenance import Provenance, digest_of_settings
 from refold.sessions._view_cache import SessionMeters, ViewCache
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from typing import Unpack
 
     from refold._compaction.result import Result
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 __all__ = ["Track", "TrackOptions"]
 
 Item = TypeVar("Item")
+Reply = TypeVar("Reply")
 
 REST = 0.05  # share of the input budget by which a request must grow before a compaction in vain is tried again
 MAX_PASSES = 2  # compactions after refusals of one request
@@ -208,6 +209,31 @@ class Track(Generic[Item]):
         pending = self._pending()
         new_plans = () if pending is None else self._adopt(await aio.acompact(self._natives, **pending))
         return self._tracked_view(new_plans, dropped)
+
+    def call(self, send: Callable[[TrackedView[Item]], Reply], items: Sequence[Item], **options: Any) -> Reply:
+        """Send what `fold` returns, and while the provider refuses it, what `recover` returns; return the reply.
+
+        Args:
+            send: calls the model with a view.
+            items: the history; `options` are those of `fold`.
+        """
+        view = self.fold(items, **options)
+        while True:
+            try:
+                return send(view)
+            except Exception as error:  # `recover` raises what it is no remedy for
+                view = self.recover(error)
+
+    async def acall(
+        self, send: Callable[[TrackedView[Item]], Awaitable[Reply]], items: Sequence[Item], **options: Any
+    ) -> Reply:
+        """Do what `call` does, awaiting the model and the summarizer."""
+        view = await self.afold(items, **options)
+        while True:
+            try:
+                return await send(view)
+            except Exception as error:
+                view = await self.arecover(error)
 
     def report(self, usage: Usage | Mapping[str, Any] | SDKValue) -> None:
         """Measure from now on by what the provider reported of the last call: a mapping, or an SDK's usage or response.
