@@ -74,14 +74,16 @@ def test_the_conversation_not_used_for_longest_is_forgotten():
     assert folded(pool, named("billing", 1))[1] is not tracks[0]
 
 
-def test_the_model_of_a_call_gives_the_window_where_no_option_does():
+def test_the_model_of_a_call_is_the_one_of_its_track_where_no_option_names_one():
     pool = TrackPool()
     items = history(3)
     with pool.track(items, model="gpt-4o") as track, pool.track(items, model="gpt-4") as other:
         assert track.settings["model"] == "gpt-4o"
         assert other.settings["model"] == "gpt-4"
     with TrackPool(window=WINDOW).track(items, model="gpt-4o") as track:
-        assert "model" not in track.settings
+        assert (track.settings["model"], track.settings["window"]) == ("gpt-4o", WINDOW)
+    with TrackPool(model="gpt-4").track(items, model="gpt-4o") as track:
+        assert track.settings["model"] == "gpt-4"
 
 
 def test_threads_share_a_pool():

@@ -40,7 +40,7 @@ class TrackPool(Generic[Item]):
         self, *, size: int = 256, stale_plans: Literal["raise", "drop"] = "drop", **options: Unpack[TrackOptions]
     ) -> None:
         self._size, self._stale_plans, self._options = size, stale_plans, options
-        self._sized = not {"model", "window", "budget"}.isdisjoint(options)
+        self._has_model = "model" in options
         self._tracks: OrderedDict[int, tuple[Track[Item], str, str | None]] = OrderedDict()  # state and model of each
         self._numbers = count()
         self._lock = Lock()
@@ -62,12 +62,13 @@ class TrackPool(Generic[Item]):
             keys: what each item is known by, as for `Track.fold`.
             state: what `Track.dump` returned last for this conversation, where the framework stores it: then these
                 plans are in force, whatever the pool remembers; None where the framework has no place for it.
-            model: the id of the model that is called, where the options name neither model nor window nor budget.
+            model: the id of the model that is called, where the options name none: it counts, binds thinking to what
+                stands before it or not, and has a window where the options have neither window nor budget.
 
         Raises:
             UnreadablePlan: `state` is not the state of a track.
         """
-        model = None if self._sized else model
+        model = None if self._has_model else model
         track = self._take(list(items if keys is None else keys), state, model)
         try:
             yield track
