@@ -1,0 +1,113 @@
+"""Pydantic AI: compacts the messages of each model request, and keeps the plans in the message history."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic_ai import ModelResponse, RetryModelRequest
+from pydantic_ai.capabilities import AbstractCapability
+
+from refold.adapt._pool import TrackPool
+from refold.adapt._pydantic_ai_messages import items_of, written
+from refold.adapt._state import rewind_state
+from refold.core.budget import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Unpack
+
+    from refold.adapt._track import Track, TrackOptions
+    from refold.adapt._view import TrackedView
+
+__all__ = ["CompactionCapability", "rewind"]
+
+STATE = "refold"  # in the metadata of a response: the plans in force when it came, if they were other ones before
+CHAINED = {"openai_previous_response_id", "openai_conversation_id"}  # settings with which the provider keeps the history
+
+
+class CompactionCapability(AbstractCapability[Any]):
+    """Compacts what an agent sends, and sends a request that is refused for its size again, with less of it.
+
+    Pass it as `Agent(capabilities=[…])`. The plans are stored in the metadata of responses, so they last as long as the
+    message history, and `rewind` takes them back. Requests whose history the provider keeps pass unchanged.
+
+    The options are those of `refold.adapt.Track`; without a window the one of the called model is used.
+
+    Added in 0.1.0.
+    """
+
+    def __init__(self, **options: Unpack[TrackOptions]) -> None:
+        self._pool: TrackPool[Any] = TrackPool(**{"format": "openai-responses", **options})  # type: ignore[arg-type]
+        self._track: Track[Any] | None = None  # of the request that this copy serves now
+        self._stored = ""  # the plans in its history
+        self._view: TrackedView[Any] | None = None
+
+    async def for_run(self, ctx: Any) -> CompactionCapability:
+        """Return a copy for one run, which makes one request at a time."""
+        return copy(self)
+
+    async def wrap_model_request(self, ctx: Any, *, request_context: Any, handler: Any) -> Any:
+        """Lend the track of the history to all attempts at a request."""
+        messages, settings = request_context.messages, request_context.model_settings or {}
+        if not CHAINED.isdisjoint(settings) or isinstance(messages[-1], ModelResponse):
+            return await handler(request_context)
+        self._stored = _state(messages)[1]
+        keys, model = [message.parts for message in messages], request_context.model.model_name
+        with self._pool.track(messages, keys=keys, state=self._stored, model=model) as self._track:
+            try:
+                return await handler(request_context)
+            finally:
+                self._track = self._view = None
+
+    async def prepare_model_request(self, ctx: Any, request_context: Any) -> Any:
+        """Return the request of an attempt with its messages compacted."""
+        if self._track is None:
+            return request_context
+        if self._view is None:
+            messages, call = request_context.messages, request_context.model_request_parameters
+            tools = [
+                {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema}
+                for tool in (*call.function_tools, *call.output_tools)
+            ]
+            system = "\n\n".join(part.content for part in call.instruction_parts or ())
+            keys = [message.parts for message in messages]
+            self._view = await self._track.afold(messages, keys=keys, convert=items_of, system=system, tools=tools)
+        return replace(request_context, messages=self._view.as_items(written))
+
+    async def on_model_request_error(self, ctx: Any, *, request_context: Any, error: Exception) -> Any:
+        """Try again with less after a refusal for the size."""
+        if self._track is None:
+            raise error
+        self._view = await self._track.arecover(error)
+        raise RetryModelRequest
+
+    async def after_model_request(self, ctx: Any, *, request_context: Any, response: Any) -> Any:
+        """Return the response with the plans in its metadata, where they are new."""
+        if self._track is None:
+            return response
+        if usage := response.usage.input_tokens:
+            self._track.report(Usage(usage, response.usage.output_tokens, response.usage.cache_read_tokens))
+        state = self._track.dump()
+        return response if state == self._stored else _with_state(response, state)
+
+
+def rewind(messages: Sequence[Any], to: int = -1) -> list[Any]:
+    """Return a message history with fewer compactions in force; `to` is how many stay, negative from the end.
+
+    Added in 0.1.0.
+    """
+    place, state = _state(messages)
+    return [_with_state(each, rewind_state(state, to)) if at == place else each for at, each in enumerate(messages)]
+
+
+def _state(messages: Sequence[Any]) -> tuple[int | None, str]:
+    """Return the newest state in the metadata of messages, and where it stands."""
+    places = range(len(messages) - 1, -1, -1)
+    place = next((at for at in places if STATE in (messages[at].metadata or ())), None)
+    return place, "" if place is None else messages[place].metadata[STATE]
+
+
+def _with_state(message: Any, state: str) -> Any:
+    return replace(message, metadata={**(message.metadata or {}), STATE: state})
