@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["CompactionCapability", "rewind"]
 
 STATE = "refold"  # in the metadata of a response: the plans in force when it came, if they were other ones before
-CHAINED = {"openai_previous_response_id", "openai_conversation_id"}  # settings with which the provider keeps the history
+CHAINED = {"openai_previous_response_id", "openai_conversation_id"}  # with them the provider keeps the history
 
 
 class CompactionCapability(AbstractCapability[Any]):
