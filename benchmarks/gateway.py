@@ -9,7 +9,7 @@
 
 The environment of LiteLLM is made apart, so that its packages stay out of this one:
 
-    python -m venv /tmp/litellm && /tmp/litellm/bin/pip install 'litellm[proxy]<1.90'
+    python -m venv /tmp/litellm && /tmp/litellm/bin/pip install 'litellm[proxy]'
     python benchmarks/gateway.py --litellm /tmp/litellm/bin/python
 
 Upstream, bare pass-through, gateways and LiteLLM are processes of their own on the loopback interface. The bare
@@ -146,7 +146,8 @@ class Client(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.got += data
-        chunked = b"\r\ntransfer-encoding: chunked" in self.got[:1_000].lower()
+        head = self.got[: self.got.find(b"\r\n\r\n")]  # that of LiteLLM is long
+        chunked = b"\r\ntransfer-encoding: chunked" in head.lower()
         if not self.got.endswith(b"\r\n0\r\n\r\n" if chunked else b"data: [DONE]\n\n"):
             return
         assert self.got.startswith(b"HTTP/1.1 200"), self.got[:600]

@@ -32,7 +32,13 @@ class Protocol(asyncio.Protocol):
             if not self.need:
                 end = self.got.find(b"\\r\\n\\r\\n")
                 if end < 0: return
-                self.need = end + 4 + int(re.search(rb"(?i)content-length: (\\d+)", self.got[:end])[1])
+                length = re.search(rb"(?i)content-length: (\\d+)", self.got[:end])
+                if not length and b"chunked" in self.got[:end].lower():  # as LiteLLM sends
+                    last = self.got.find(b"\\r\\n0\\r\\n\\r\\n", end)
+                    if last < 0: return
+                    self.need = last + 7
+                else:
+                    self.need = end + 4 + (int(length[1]) if length else 0)
             if len(self.got) < self.need: return
             del self.got[: self.need]
             self.need = 0
@@ -149,6 +155,7 @@ class LiteLLM(Process):
         program = "from litellm import run_server; run_server()"
         options = ["--config", self._config.name, "--host", "127.0.0.1", "--port", port, "--num_workers", "1"]
         quiet = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_TELEMETRY": "False", "LITELLM_LOG": "ERROR"}
+        quiet["LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY"] = "true"  # newer ones do not start without a key
         self.child = subprocess.Popen(
             [python, "-c", program, *options], env={**os.environ, **quiet}, cwd=tempfile.gettempdir(),
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
