@@ -107,3 +107,21 @@ def test_threads_share_a_pool():
 def test_a_misspelt_option_is_refused_at_once():
     with pytest.raises(UnknownOption, match="window"):
         TrackPool(windw=WINDOW)
+
+
+def test_plans_outlast_a_pool_in_a_mapping_and_are_gone_from_it_once_taken_back():
+    states = {}
+    items = history(14)
+    view, track = folded(TrackPool(window=WINDOW, states=states), items)
+    assert track.plans
+    grown = [*items, *call(14)]
+    again, restored = folded(TrackPool(window=10 * WINDOW, states=states), grown)
+    assert restored.plans == track.plans
+    assert again.messages[: len(view.messages)] == view.messages
+    assert not folded(TrackPool(window=10 * WINDOW, states=states), history(3))[1].plans
+    pool = TrackPool(window=10 * WINDOW, states=states)
+    with pool.track(grown) as track:
+        track.fold(grown)
+        track.rewind(0)
+    assert not states
+    assert folded(TrackPool(window=10 * WINDOW, states=states), grown)[0].messages == grown

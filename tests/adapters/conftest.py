@@ -1,8 +1,11 @@
 """Leaves out the adapters whose framework is not in this environment: `make adapters` makes one for each."""
 
 import ast
+import os
 from importlib.util import find_spec
 from pathlib import Path
+
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else it fetches prices when it is imported
 
 
 def packages(path):

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from refold.adapt._track import Track, TrackOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, MutableMapping, Sequence
     from typing import Unpack
+
+    from refold.core.transcript import Transcript
 
 __all__ = ["TrackPool"]
 
@@ -30,6 +32,9 @@ class TrackPool(Generic[Item]):
         size: how many conversations are remembered; the one not used for longest is forgotten, and read again when it
             comes back. Without a stored state its plans are forgotten too.
         stale_plans: as in `Track`; "drop" by default, because frameworks edit their histories.
+        states: a mapping of text to text that outlasts the process, for a framework that has no place for the plans:
+            each state stands under the id of the newest message that its newest plan was made for, and is found again
+            by a history that has that message.
 
     The other options are those of `Track`.
 
@@ -37,9 +42,10 @@ class TrackPool(Generic[Item]):
     """
 
     def __init__(
-        self, *, size: int = 256, stale_plans: Literal["raise", "drop"] = "drop", **options: Unpack[TrackOptions]
-    ) -> None:
-        self._size, self._stale_plans, self._options = size, stale_plans, options
+        self, *, size: int = 256, stale_plans: Literal["raise", "drop"] = "drop",
+        states: MutableMapping[str, str] | None = None, **options: Unpack[TrackOptions],
+    ) -> None:  # fmt: skip
+        self._size, self._stale_plans, self._options, self._states = size, stale_plans, options, states
         self._has_model = "model" in options
         self._tracks: OrderedDict[int, tuple[Track[Item], str, str | None]] = OrderedDict()  # state and model of each
         self._numbers = count()
@@ -74,6 +80,7 @@ class TrackPool(Generic[Item]):
             yield track
         finally:
             with self._lock:
+                self._store(track)
                 self._tracks[next(self._numbers)] = track, track.dump(), model
                 while len(self._tracks) > self._size:
                     self._tracks.popitem(last=False)
@@ -94,6 +101,27 @@ class TrackPool(Generic[Item]):
                 return self._tracks.pop(best)[0]
         return self._new(fork if state is None else state, model)
 
+    def _store(self, track: Track[Item]) -> None:
+        if self._states is None:
+            return
+        keys = [plan.base.tip for plan in track.plans]
+        if track.state_key and track.state_key not in keys:  # its plan was taken back
+            self._states.pop(track.state_key, None)
+        newest = keys[-1] if keys else ""
+        if newest and newest != track.state_key:
+            self._states[newest] = track.dump()
+        track.state_key = newest
+
+    def _find_state(self, transcript: Transcript, track: Track[Item]) -> str:
+        assert self._states is not None
+        with self._lock:
+            ids = (message.id for message in reversed(transcript.messages))
+            track.state_key = next((id for id in ids if id in self._states), "")
+            return self._states[track.state_key] if track.state_key else ""
+
     def _new(self, state: str, model: str | None) -> Track[Item]:
         options = self._options if model is None else {**self._options, "model": model}
-        return Track.load(state, stale_plans=self._stale_plans, **options)
+        track: Track[Item] = Track.load(state, stale_plans=self._stale_plans, **options)
+        if self._states is not None:
+            track.find_state = self._find_state
+        return track

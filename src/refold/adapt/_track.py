@@ -122,6 +122,8 @@ class Track(Generic[Item]):
         self._reported_from = 0  # usage is reported of the present view if an answer stands from here on
         self._cooldown = 0  # tokens below which a compaction is not tried again
         self._recovery: RecoveryState | None = None
+        self.find_state: Callable[[Transcript, Track[Item]], str] | None = None  # of a history that is new here
+        self.state_key = ""  # under which a `TrackPool` has stored the state
 
     @classmethod
     def load(
@@ -307,6 +309,8 @@ class Track(Generic[Item]):
         if natives:
             shape = shape or format_for(natives, self._options.format)
             transcript = formats.read(shape, natives, transcript)
+        if not self._keys and not self.plans and self.find_state and (state := self.find_state(transcript, self)):
+            self._state, self._verified = load_state(state), False
         plans, replaced = self.plans, start < len(self._natives)
         if plans and (replaced or not self._verified):
             plans = _fitting(plans, transcript)
