@@ -104,6 +104,7 @@ class Track(Generic[Item]):
         self._handlers, self._observers = call.handlers, call.observers
         self._drops = stale_plans == "drop"
         self._state = TrackState()
+        self._dumped = self._state, ""  # a state and its text, which is written once
         self._verified = True  # the plans are known to fit the history
         self._keys: list[Any] = []
         self._items: list[Item] = []
@@ -143,7 +144,9 @@ class Track(Generic[Item]):
 
     def dump(self) -> str:
         """Return the plans in force as a string for the framework's state store; empty where there are none."""
-        return dump_state(self._state)
+        if self._dumped[0] is not self._state:
+            self._dumped = self._state, dump_state(self._state)
+        return self._dumped[1]
 
     @property
     def plans(self) -> tuple[Plan, ...]:

@@ -76,7 +76,7 @@ class CompactionMiddleware(AgentMiddleware[CompactionState, Any]):
         claude = "anthropic" in type(model).__module__
         groups = groupby(enumerate(request.messages), key=lambda pair: -1 if pair[1].type == "tool" else pair[0])
         items = [[message for _, message in group] for _, group in groups]
-        keys = [[(each.id, each.content, getattr(each, "tool_calls", 0)) for each in item] for item in items]
+        keys = [[(m.id, m.content, m.tool_calls if m.type == "ai" else 0) for m in item] for item in items]
         name = getattr(model, "model_name", None) or getattr(model, "model", None)
         history = {"items": items, "keys": keys, "convert": _claude if claude else convert_to_openai_messages}
         fixed = {"system": prompt and prompt.content, "tools": list(map(convert_to_openai_tool, request.tools))}
