@@ -19,10 +19,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -85,7 +84,12 @@ def _piece(sample: Any, starts: list[int], chance: random.Random) -> str:
 
 
 def measured(
-    name: str, folder: Path, out: Path, settings: BatchSettings, executor: Callable[[], Executor], kills: list[int]
+    name: str,
+    folder: Path,
+    out: Path,
+    settings: BatchSettings,
+    executor: Callable[[], Executor] | None,
+    kills: list[int],
 ) -> Measured:
     """Run a batch over a folder and check that each file is in the results once."""
     begun = time.perf_counter()
@@ -139,8 +143,7 @@ def main(arguments: list[str]) -> int:
         (place / "in").mkdir()
         size = write_transcripts(place / "in", chosen.files)
         print(f"{chosen.files:,} transcripts, {size / 1e6:,.0f} MB\n", flush=True)
-        pool = partial(ProcessPoolExecutor, WORKERS, mp_context=get_context("spawn"))
-        runs = [measured("two processes", place / "in", place / "processes", settings, pool, [])]
+        runs = [measured("two processes", place / "in", place / "processes", settings, None, [])]
         _print(runs[-1], runs[0], chosen.files)
         kinds = [("Dask", 0.0)] if chosen.unharmed else []
         for label, every in [*kinds, (f"Dask, a worker killed every {chosen.every:g} s", chosen.every)]:

@@ -92,3 +92,16 @@ def test_a_run_that_is_ended_goes_on_with_the_same_command(tmp_path, number):
     assert (again.returncode, "by earlier runs" in output, finished(out) > before > 0) == (0, True, True)
     assert times(out) == once(paths)
     assert not list((out / "results").glob(".*"))
+
+
+def test_the_workers_of_a_run_that_is_killed_end_too(tmp_path):
+    folder(tmp_path / "in", 16, turns=30)
+    first = started(tmp_path / "in", "-o", tmp_path / "out", "--jobs", 1)
+    while not finished(tmp_path / "out"):
+        assert first.poll() is None
+        time.sleep(0.05)
+    workers = psutil.Process(first.pid).children(recursive=True)
+    first.kill()
+    first.communicate(timeout=60)
+    assert workers
+    assert not psutil.wait_procs(workers, timeout=60)[1]

@@ -9,8 +9,9 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessP
 from functools import cache
 from hashlib import blake2b
 from itertools import islice
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -241,5 +242,13 @@ def _keep(place: Path | None, run: Run) -> None:
 
 
 def quiet() -> None:
-    """Have a worker end at Ctrl-C without a word: the parent speaks."""
+    """Have a worker end at Ctrl-C without a word, as the parent speaks, and with a parent that was killed."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Wait for the parent to end: a worker of a pool would otherwise wait for its next task for ever."""
+    if (parent := parent_process()) is not None:
+        parent.join()
+        os._exit(1)
