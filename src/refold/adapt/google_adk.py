@@ -1,0 +1,110 @@
+"""Google ADK: compacts the contents of each request, and keeps the plans in the state of the session."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from google.adk.events import Event, EventActions
+from google.adk.plugins.base_plugin import BasePlugin
+from google.genai import types
+
+from refold.adapt._pool import TrackPool
+from refold.adapt._state import rewind_state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Unpack
+
+    from refold.adapt._track import Track, TrackOptions
+    from refold.adapt._view import TrackedView
+
+__all__ = ["CompactionPlugin"]
+
+STATE = "refold:"  # and the name of the agent: the key of its plans in the state of the session
+
+
+class CompactionPlugin(BasePlugin):
+    """Compacts what agents send, and sends a request that is refused for its size again, with less of it.
+
+    Pass it as `App(plugins=[…])`. The plans of each agent are in the state of the session, and last as long as that.
+    Requests whose history the provider keeps (`previous_interaction_id`) pass unchanged, and so do live sessions.
+
+    Args:
+        name: the name of the plugin.
+
+    The other options are those of `refold.adapt.Track`; without a window the one of the called model is used.
+
+    Added in 0.1.0.
+    """
+
+    def __init__(self, name: str = "refold", **options: Unpack[TrackOptions]) -> None:
+        super().__init__(name)
+        self._pool: TrackPool[Any] = TrackPool(**{"format": "gemini", **options})  # type: ignore[arg-type]
+
+    async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
+        """Compact the contents of a request."""
+        if not llm_request.previous_interaction_id:
+            with self._track(callback_context, llm_request, llm_request.contents) as track:
+                view = await _folded(track, llm_request, llm_request.contents)
+            llm_request.contents = _Contents(view)
+
+    async def on_model_error_callback(self, *, callback_context: Any, llm_request: Any, error: Exception) -> Any:
+        """Return the answer to a smaller request after a refusal for the size, None after any other error."""
+        if not isinstance(llm_request.contents, _Contents):
+            return None
+        agent, originals = callback_context.get_invocation_context().agent, llm_request.contents.originals
+        with self._track(callback_context, llm_request, originals) as track:
+            await _folded(track, llm_request, originals)
+            while True:
+                try:
+                    llm_request.contents = _Contents(await track.arecover(error))
+                except Exception:  # then the flow raises the error of the model
+                    return None
+                try:
+                    model = agent.canonical_model
+                    return [each async for each in model.generate_content_async(llm_request, stream=False)][-1]
+                except Exception as next_error:
+                    error = next_error
+
+    async def rewind(self, session_service: Any, session: Any, to: int = -1) -> None:
+        """Take compactions of a session back, of each agent; `to` is how many stay, negative from the end."""
+        states = {key: rewind_state(state, to) for key, state in session.state.items() if key.startswith(STATE)}
+        event = Event(author=self.name, actions=EventActions(state_delta=states))
+        await session_service.append_event(session, event)
+
+    @contextmanager
+    def _track(self, context: Any, request: Any, contents: Sequence[Any]) -> Iterator[Track[Any]]:
+        """Lend the track of an agent's history to a `with` block, and store its plans in the session afterwards."""
+        key = STATE + context.agent_name
+        state = context.state.get(key, "")
+        with self._pool.track(contents, state=state, model=request.model) as track:
+            events = reversed(context.session.events)
+            own = (event.usage_metadata for event in events if event.author == context.agent_name)
+            if usage := next(filter(None, own), None):
+                track.report(usage)
+            yield track
+        if track.dump() != state:
+            context.state[key] = track.dump()
+
+
+class _Contents(list[Any]):
+    """The contents to send, which remember those that they were made from."""
+
+    def __init__(self, view: TrackedView[Any]) -> None:
+        super().__init__(view.as_items(_written))
+        self.originals = view.items
+
+
+async def _folded(track: Track[Any], request: Any, contents: Sequence[Any]) -> TrackedView[Any]:
+    tools = [tool for tool in request.config.tools or () if isinstance(tool, types.Tool)]
+    system = request.config.system_instruction
+    return await track.afold(contents, convert=_native, system=system, tools=tools)
+
+
+def _native(content: Any) -> Any:
+    return content.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _written(natives: list[Any], content: Any) -> list[Any]:
+    return [types.Content.model_validate(native) for native in natives]
