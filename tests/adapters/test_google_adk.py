@@ -30,7 +30,7 @@ class GoogleADK(AdapterHarness):
         model = Gemini(model=setup.model, base_url=setup.root_url, client_kwargs={"api_key": "any"})
         agent = Agent(name="reader", model=model, instruction=setup.system, tools=[read], on_tool_error_callback=failed)
         self.plugin = CompactionPlugin(**setup.options)
-        self.sessions = SqliteSessionService(str(setup.folder / "sessions.db"))
+        self.file = str(setup.folder / "sessions.db")
         self.app = App(name="reading", root_agent=agent, plugins=[self.plugin])
 
     def run(self, conversation, text, *, image=None, stream=False):
@@ -40,9 +40,10 @@ class GoogleADK(AdapterHarness):
         return asyncio.run(self.turn(conversation, types.Content(role="user", parts=parts), stream))
 
     async def turn(self, conversation, message, stream):
-        runner = Runner(app=self.app, session_service=self.sessions)
+        sessions = SqliteSessionService(self.file)  # a service is for one event loop
+        runner = Runner(app=self.app, session_service=sessions)
         config = RunConfig(max_llm_calls=200, streaming_mode=StreamingMode.SSE if stream else StreamingMode.NONE)
-        session = await self.session(conversation)
+        session = await opened(sessions, conversation)
         answer = ""
         async for event in runner.run_async(
             user_id="user", session_id=session.id, new_message=message, run_config=config
@@ -51,18 +52,19 @@ class GoogleADK(AdapterHarness):
                 answer = event.content.parts[0].text
         return answer
 
-    async def session(self, conversation):
-        names = {"app_name": "reading", "user_id": "user", "session_id": conversation}
-        return await self.sessions.get_session(**names) or await self.sessions.create_session(**names)
-
     def history(self, conversation):
-        return asyncio.run(self.session(conversation)).events
+        return asyncio.run(opened(SqliteSessionService(self.file), conversation)).events
 
     def undo(self, conversation):
-        async def rewind():
-            await self.plugin.rewind(self.sessions, await self.session(conversation), 0)
+        asyncio.run(self.rewound(SqliteSessionService(self.file), conversation))
 
-        asyncio.run(rewind())
+    async def rewound(self, sessions, conversation):
+        await self.plugin.rewind(sessions, await opened(sessions, conversation), 0)
+
+
+async def opened(sessions, conversation):
+    names = {"app_name": "reading", "user_id": "user", "session_id": conversation}
+    return await sessions.get_session(**names) or await sessions.create_session(**names)
 
 
 @pytest.mark.parametrize("law", LAWS)
