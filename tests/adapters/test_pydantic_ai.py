@@ -1,10 +1,13 @@
 """Pydantic AI, as a user writes it, under the laws of adapters."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from openai import AsyncOpenAI
 from pydantic_ai import Agent, BinaryContent, ModelMessagesTypeAdapter, ToolFailed
+from pydantic_ai import messages as ai
+from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.openai import OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.usage import UsageLimits
@@ -73,3 +76,44 @@ def test_the_adapter_keeps_the_law(law):
 
 def test_a_turn_costs_what_is_new():
     turn_costs_what_is_new(PydanticAI)
+
+
+def test_what_a_plan_does_not_shorten_goes_to_the_model_as_it_was():
+    history = [ai.ModelRequest([ai.UserPromptPart("Where is the limit set?")])]
+    for number in range(12):
+        output = "\n".join(f"{number}: limit_{line} = {line}" for line in range(200))
+        history += [
+            ai.ModelResponse(
+                [
+                    ai.ThinkingPart(f"Part {number} comes next.", signature="seal", provider_name="function"),
+                    ai.NativeToolCallPart("web_search", {"query": number}, tool_call_id=f"native_{number}"),
+                    ai.NativeToolReturnPart("web_search", {"found": number}, tool_call_id=f"native_{number}"),
+                    ai.ToolCallPart("read", {"part": number}, tool_call_id=f"call_{number}"),
+                ],
+                provider_response_id=f"response_{number}",
+            ),
+            ai.ModelRequest(
+                [ai.ToolReturnPart("read", output, tool_call_id=f"call_{number}", metadata={"artifact": number})]
+            ),
+        ]
+    sent = []
+
+    def answer(messages, info):
+        sent.extend(messages)
+        return ai.ModelResponse([ai.TextPart("In part 3.")])
+
+    agent = Agent(FunctionModel(answer), capabilities=[CompactionCapability(window=16_000)])
+    agent.run_sync("Tell me.", message_history=history)
+    parts = [part for message in history for part in message.parts]
+    returns = {part.tool_call_id: part for part in parts if isinstance(part, ai.ToolReturnPart)}
+    shortened = 0
+    for part in [part for message in sent for part in message.parts]:
+        if isinstance(part, ai.ToolReturnPart):
+            original = returns[part.tool_call_id]
+            shortened += part != original
+            assert replace(part, content=original.content) == original
+        elif isinstance(part, ai.ThinkingPart | ai.NativeToolCallPart | ai.NativeToolReturnPart):
+            assert part in parts
+    assert shortened
+    ids = [message.provider_response_id for message in sent if isinstance(message, ai.ModelResponse)]
+    assert ids == sorted(ids, key=lambda id: int(id.rpartition("_")[2]))
