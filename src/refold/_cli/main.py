@@ -15,8 +15,10 @@ __all__ = ["cli", "main"]
 COMMANDS = (
     *("stats", "plan", "diff", "compact", "apply", "check", "repair", "cost", "replay", "batch"),
     *("models", "policies", "config"),
-    *("chat", "sessions", "show", "rewind", "export", "search", "serve", "run", "mcp", "tokens", "demo"),
+    *("chat", "sessions", "show", "rewind", "export", "search", "serve", "run", "mcp"),
+    *("install", "uninstall", "doctor", "tokens", "demo"),
 )
+HIDDEN = ("hook",)
 ALIASES = {"loop": "chat"}
 MODULES = {"show": "show_session"}  # whose names are taken
 OK, BROKEN, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -32,7 +34,7 @@ class Refold(click.RichGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of a name, or None."""
         name = ALIASES.get(cmd_name, cmd_name)
-        if name not in COMMANDS:
+        if name not in (*COMMANDS, *HIDDEN):
             return None
         module_command: click.Command = import_module(f"refold._cli.{MODULES.get(name, name)}").command
         return module_command

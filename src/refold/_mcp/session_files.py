@@ -14,6 +14,7 @@ from refold._mcp.fill import measured, shares_of
 from refold._mcp.opencode_database import document
 from refold._mcp.record import Fill, Record, SessionRef
 from refold._recall.ranking import terms_of
+from refold._recall.saved_outputs import agents_folder, saved_outputs
 from refold._recall.search import RecordedTexts, texts_in
 from refold.config import Settings
 from refold.core._plan_json import dump_plan
@@ -165,6 +166,7 @@ def _record(ref: SessionRef) -> Record:
     start, stop = max(main.boundaries, default=0), len(everything)
     for side in sides:  # sub-agents have a context of their own
         everything += _messages(side)
+    everything += saved_outputs(ref.kind, ref.id, agents_folder())  # that a hook shortened: they count as removed
     texts = tuple(texts_in(everything))
     counter = counter_for(main.model)
 

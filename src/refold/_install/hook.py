@@ -1,0 +1,200 @@
+"""What an agent calls as a hook: reads an event from standard input, and answers on standard output.
+
+It is run by its path and without the package (`python -P hook.py AGENT FOLDER EVENT`), since importing all of refold
+takes longer than a hook may: most events need nothing but the standard library, and the others import what they need
+themselves. Whatever goes wrong, the agent goes on: the exit code is 0, and the fault is in the log for `refold doctor`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+__all__ = ["FASTEST", "LOG", "main"]
+
+LOG = "hooks.jsonl"
+MOST_LOGGED = 1_000_000  # bytes, after which the log begins again and the old one is kept once
+FASTEST = 8_000  # characters: an output this short is never shortened
+SKIPPED = ("Read", "read_file", "read")  # files come with line numbers, and edits quote them
+WORDS = ("stdout", "content", "result", "output", "text", "llmContent")  # fields with the words of a tool's output
+READY = "digest.json"
+NOTED = "prepared"
+
+Event = dict[str, Any]
+
+
+def main(arguments: list[str]) -> int:
+    """Answer one event and log it; always 0."""
+    began = time.perf_counter()
+    agent, folder, name = (*arguments, "", "", "")[:3]
+    entry: dict[str, Any] = {"at": round(time.time(), 3), "agent": agent, "event": name}
+    try:
+        if name == "prepare":  # in the background, started by an event before a compaction
+            _background(agent, folder, arguments[3], arguments[4])
+            return 0
+        event = json.loads(sys.stdin.buffer.read() or b"{}")
+        entry["event"] = name = str(event.get("hook_event_name") or name)
+        entry["session"] = session = _session(event)
+        place = os.path.join(folder, "sessions", agent, session)
+        answer, done = _answered(agent, folder, place, name, event)
+        if answer:
+            sys.stdout.write(json.dumps(answer))
+            sys.stdout.flush()
+        entry |= done
+    except Exception as error:  # the agent goes on
+        entry["error"] = f"{type(error).__name__}: {error}"[:300]
+    entry["ms"] = round((time.perf_counter() - began) * 1000, 1)
+    _log(folder, entry)
+    return 0
+
+
+def _answered(agent: str, folder: str, place: str, name: str, event: Event) -> tuple[Event, Event]:
+    """Return the answer to an event, and what is logged of it."""
+    if name in ("PostToolUse", "AfterTool"):
+        answer, done = _shortened(agent, place, name, event)
+        return (answer, done) if answer else _digest(place, name)
+    if name in ("PreCompact", "PreCompress"):
+        return {}, _prepared(agent, folder, place, event)
+    if name == "SessionStart" and event.get("source") in ("compact", "resume"):
+        return _digest(place, name)
+    return {}, {}
+
+
+def _shortened(agent: str, place: str, name: str, event: Event) -> tuple[Event, Event]:
+    """Return the output of a tool with its longest text shortened; the whole text is stored before."""
+    output = event.get("tool_response")
+    if str(event.get("tool_name")) in SKIPPED or (isinstance(output, dict) and output.get("persistedOutputPath")):
+        return {}, {}  # where the agent itself shows a part and names a file, there is nothing to gain
+    at = max(_texts(output), key=lambda path: len(_at(output, path)), default=None)
+    if at is None or len(text := _at(output, at)) <= FASTEST:
+        return {}, {}
+    package()
+    from refold._install.shortening import shortened
+
+    id = _safe(str(event.get("tool_use_id") or f"{time.time_ns():x}"))
+    file = os.path.join(place, "outputs", f"{id}.txt")
+    short = shortened(text, str(event.get("tool_name") or "tool"), event.get("tool_input"), id, file)
+    if short is None:
+        return {}, {}
+    _write(file, text)
+    if name == "AfterTool":  # Gemini CLI: the words that the model gets instead
+        specific: Event = {"hookEventName": name, "tool_output": short}
+        return {"decision": "allow", "hookSpecificOutput": specific}, {"shortened": [len(text), len(short)]}
+    field = "updatedMCPToolOutput" if agent == "codex" else "updatedToolOutput"
+    specific = {"hookEventName": name, field: _with(output, at, short)}
+    return {"hookSpecificOutput": specific}, {"shortened": [len(text), len(short)]}
+
+
+def _texts(output: Any, path: tuple[Any, ...] = ()) -> Any:
+    """Yield the paths to the words of an output."""
+    if isinstance(output, str):
+        if not path or path[-1] in WORDS:
+            yield path
+    elif isinstance(output, dict):
+        for key, value in output.items():
+            yield from _texts(value, (*path, key))
+    elif isinstance(output, list):
+        for place, value in enumerate(output):
+            yield from _texts(value, (*path, place))
+
+
+def _at(output: Any, path: tuple[Any, ...]) -> str:
+    for step in path:
+        output = output[step]
+    return str(output)
+
+
+def _with(output: Any, path: tuple[Any, ...], text: str) -> Any:
+    if not path:
+        return text
+    copy = dict(output) if isinstance(output, dict) else list(output)
+    copy[path[0]] = _with(output[path[0]], path[1:], text)
+    return copy
+
+
+def _prepared(agent: str, folder: str, place: str, event: Event) -> Event:
+    """Start the making of the digest, once for each state of the session: some agents call this several times."""
+    import subprocess
+
+    transcript = str(event.get("transcript_path") or "")
+    size = os.path.getsize(transcript)
+    os.makedirs(place, mode=0o700, exist_ok=True)
+    try:
+        os.close(os.open(os.path.join(place, f"{NOTED}-{size}"), os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        return {"again": True}
+    command = [sys.executable, "-P", os.path.abspath(__file__), agent, folder, "prepare", transcript, place]
+    quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    process = subprocess.Popen(command, start_new_session=True, **quiet)  # noqa: S603 # this very file
+    process.returncode = 0  # nobody waits for it: it outlives this process
+    return {"preparing": size}
+
+
+def _background(agent: str, folder: str, transcript: str, place: str) -> None:
+    package()
+    from refold._install.digest import digest_of
+
+    _write(os.path.join(place, READY), json.dumps(digest_of(transcript, os.path.basename(place))))
+    _log(folder, {"at": round(time.time(), 3), "agent": agent, "event": "prepared", "session": os.path.basename(place)})
+
+
+def _digest(place: str, name: str) -> tuple[Event, Event]:
+    """Return the digest of what a compaction took out, once; where it is not ready, a later event brings it."""
+    ready = os.path.join(place, READY)
+    try:
+        with open(ready, encoding="utf-8") as file:
+            text = str(json.load(file)["text"])
+        os.replace(ready, f"{ready}.shown")
+    except FileNotFoundError:
+        return {}, {}
+    if not text:
+        return {}, {}
+    return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}}, {"digest": len(text)}
+
+
+def package() -> None:
+    """Make the package's modules importable without the package's own imports, which take 100 ms."""
+    import gc
+    import types
+
+    if "refold" not in sys.modules:
+        gc.disable()  # nothing that is imported is freed before the process ends
+        module = types.ModuleType("refold")
+        module.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
+        sys.modules["refold"] = module
+
+
+def _session(event: Event) -> str:
+    return _safe(str(event.get("session_id") or "unknown"))
+
+
+def _safe(name: str) -> str:
+    return "".join(sign if sign.isalnum() or sign in "-_" else "_" for sign in name)[:120] or "unknown"
+
+
+def _write(path: str, text: str) -> None:
+    """Write a file that only its owner reads, whole or not at all."""
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    partial = f"{path}.{os.getpid()}"
+    with open(os.open(partial, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(partial, path)
+
+
+def _log(folder: str, entry: Event) -> None:
+    try:
+        path = os.path.join(folder, LOG)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        if os.path.exists(path) and os.path.getsize(path) > MOST_LOGGED:
+            os.replace(path, f"{path}.1")
+        with open(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600), "a", encoding="utf-8") as file:
+            file.write(json.dumps(entry) + "\n")
+    except OSError:  # a full disk does not stop the agent
+        pass
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

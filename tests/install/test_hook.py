@@ -1,0 +1,149 @@
+"""What a hook answers, what it stores, and that a fault of it never stops the agent."""
+
+import json
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from refold._install import hook
+from refold._install.shortening import STAGE
+from refold.policies import find
+
+Call = Callable[..., Any]
+LINES = [f"step {number:05} of the build passed" for number in range(1_000)]
+LONG = "\n".join(LINES)
+
+
+def ran(output: object, tool: str = "Bash", **more: object) -> dict[str, object]:
+    event = {"hook_event_name": "PostToolUse", "session_id": "s-1", "tool_name": tool, "tool_use_id": "call-1"}
+    return event | {"tool_input": {"command": "make"}, "tool_response": output} | more
+
+
+def test_a_long_output_is_shortened_with_a_line_that_names_the_whole(call: Call, data: Path) -> None:
+    output = {"stdout": LONG, "stderr": "", "interrupted": False}
+    answer = call("claude-code", ran(output))["hookSpecificOutput"]
+    assert answer["hookEventName"] == "PostToolUse"
+    updated = answer["updatedToolOutput"]
+    assert {**updated, "stdout": LONG} == output
+    opening, *lines = updated["stdout"].split("\n")
+    whole = data / "sessions" / "claude-code" / "s-1" / "outputs" / "call-1.txt"
+    assert "recall call-1" in opening
+    assert str(whole) in opening
+    assert len(updated["stdout"]) < len(LONG) / 2
+    assert lines[0] == LINES[0]
+    assert lines[-1] == LINES[-1]
+    assert whole.read_text() == LONG
+    assert stat.S_IMODE(whole.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        ran({"stdout": "ok"}),
+        ran({"stdout": LONG, "persistedOutputPath": "/tmp/x"}),
+        ran({"type": "text", "file": {"content": LONG}}, "Read"),
+        ran({"isImage": True, "data": LONG}),
+        ran(None),
+        {"hook_event_name": "SessionStart", "session_id": "s-1", "source": "startup"},
+        {"hook_event_name": "SessionStart", "session_id": "s-1", "source": "compact"},
+        {"hook_event_name": "Stop", "session_id": "s-1"},
+    ],
+)
+def test_what_needs_no_answer_gets_none_and_stores_nothing(call: Call, data: Path, event: dict[str, object]) -> None:
+    assert call("claude-code", event) is None
+    assert not list(data.rglob("*.txt"))
+
+
+def test_the_result_of_a_server_s_tool_keeps_its_form(call: Call) -> None:
+    output = [{"type": "text", "text": "short"}, {"type": "text", "text": LONG}]
+    updated = call("claude-code", ran(output, "mcp__x__y"))["hookSpecificOutput"]["updatedToolOutput"]
+    assert updated[0] == output[0]
+    assert updated[1]["type"] == "text"
+    assert "recall call-1" in updated[1]["text"]
+
+
+@pytest.mark.parametrize("content", [b"", b"no JSON", b"[]", b'{"hook_event_name": "PreCompact"}', b"\xff"])
+def test_a_fault_leaves_the_agent_alone_and_is_logged(
+    call: Call, data: Path, content: bytes, refold: Callable[..., Result]
+) -> None:
+    refold("install", "claude-code")
+    assert call("claude-code", content, "PreCompact") is None
+    entry = json.loads((data / "hooks.jsonl").read_text())
+    assert entry["error"]
+    assert "faults" in refold("doctor", "claude-code").stdout
+
+
+def test_a_session_s_name_does_not_lead_out_of_the_folder(call: Call, data: Path) -> None:
+    call("claude-code", ran({"stdout": LONG}, session_id="../../x", tool_use_id="../../../y"))
+    (file,) = data.rglob("*.txt")
+    assert file.parent.parent.parent == data / "sessions" / "claude-code"
+
+
+def test_the_digest_is_made_once_before_a_compaction_and_shown_once_after_it(call: Call, data: Path) -> None:
+    transcript = data.parent / "session.jsonl"
+    transcript.parent.mkdir(parents=True)
+    transcript.write_text("".join(f"{line}\n" for line in recorded()))
+    before = {"hook_event_name": "PreCompact", "session_id": "s-1", "transcript_path": str(transcript)}
+    for _ in range(3):
+        assert call("claude-code", before) is None
+    ready = data / "sessions" / "claude-code" / "s-1" / hook.READY
+    for _ in range(600):
+        if ready.exists():
+            break
+        time.sleep(0.1)
+    after = {"hook_event_name": "SessionStart", "session_id": "s-1", "source": "compact"}
+    text = call("claude-code", after)["hookSpecificOutput"]["additionalContext"]
+    assert "Keep the API of store.py as it is." in text
+    assert 'session "s-1"' in text
+    assert call("claude-code", after) is None
+    entries = [json.loads(line) for line in (data / "hooks.jsonl").read_text().splitlines()]
+    assert sum("preparing" in entry for entry in entries) == 1
+    assert sum("again" in entry for entry in entries) == 2
+
+
+def recorded() -> list[str]:
+    """The rows of a session of Claude Code with an instruction of the user and long outputs."""
+    rows: list[dict[str, Any]] = []
+
+    def row(role: str, content: object) -> None:
+        message: dict[str, object] = {"role": role, "content": content}
+        if role == "assistant":
+            message |= {"model": "claude-opus-4-5", "id": f"msg_{len(rows)}", "type": "message"}
+        parent = rows[-1]["uuid"] if rows else None
+        rows.append({"type": role, "uuid": f"u{len(rows)}", "parentUuid": parent, "sessionId": "s-1", "message": message,
+                     "cwd": "/x", "timestamp": "2026-11-28T10:00:00Z", "version": "2", "isSidechain": False})  # fmt: skip
+
+    row("user", "Keep the API of store.py as it is. Make the build pass.")
+    for number in range(12):
+        row(
+            "assistant",
+            [{"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": f"make {number}"}}],
+        )
+        row("user", [{"type": "tool_result", "tool_use_id": f"t{number}", "content": f"{number}\n{LONG}"}])
+    row("assistant", [{"type": "text", "text": "The build passes now."}])
+    return [json.dumps(row) for row in rows]
+
+
+def test_the_file_runs_without_the_package_and_imports_little_for_a_short_output(data: Path) -> None:
+    code = (
+        "import sys, runpy; sys.argv = ['hook.py', 'claude-code', sys.argv[1], ''];"
+        "\ntry: runpy.run_path(sys.argv.pop(), run_name='__main__')"
+        "\nexcept SystemExit as end: print(end.code, sorted(name for name in sys.modules if 'refold' in name))"
+    )
+    event = json.dumps(ran({"stdout": "ok"}))
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code.replace("sys.argv[1], ''", "sys.argv[1], '', sys.argv[2]"), str(data),
+         hook.__file__], input=event, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == ["0", "[]"]
+
+
+def test_the_stage_is_that_of_the_policy() -> None:
+    assert find("refold").steps[0].stage == STAGE

@@ -1,0 +1,153 @@
+"""What is written into an agent's settings, and that all of it is taken out again."""
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+Refold = Callable[..., Result]
+
+# settings of users, as they write them: with their own indentation, hooks and empty values
+SETTINGS = {
+    "none": None,
+    "empty object": b"{}",
+    "one line": b'{"model": "opus", "hooks": {}, "env": {}}',
+    "four spaces": b'{\n    "model": "opus",\n    "env": {\n        "EDITOR": "vi"\n    }\n}',
+    "tabs": b'{\n\t"env": {"ENABLE_TOOL_SEARCH": "false"},\n\t"permissions": {"allow": ["Bash"]}\n}\n',
+    "hooks of its own": b'{\n  "hooks": {\n    "PostToolUse": [\n      {"matcher": "Bash", "hooks": []}\n    ]\n  }\n}\n',
+    "Windows lines": b'{\r\n  "model": "opus",\r\n  "language": "fran\xc3\xa7ais"\r\n}\r\n',
+}
+
+
+@pytest.fixture(params=SETTINGS, ids=str)
+def settings(request: pytest.FixtureRequest, home: Path) -> Path:
+    path = home / ".claude" / "settings.json"
+    if (content := SETTINGS[request.param]) is not None:
+        path.parent.mkdir()
+        path.write_bytes(content)
+        path.chmod(0o600)
+    return path
+
+
+def content_of(path: Path) -> bytes | None:
+    return path.read_bytes() if path.exists() else None
+
+
+def test_what_was_installed_is_taken_out_byte_for_byte(settings: Path, refold: Refold, home: Path) -> None:
+    before = content_of(settings)
+    assert refold("install", "claude-code", "--gateway", "http://127.0.0.1:8080/").exit_code == 0
+    installed = json.loads(settings.read_bytes())
+    assert set(installed["hooks"]) >= {"PostToolUse", "PreCompact", "SessionStart"}
+    assert installed["env"]["ANTHROPIC_BASE_URL"] == "http://127.0.0.1:8080"
+    assert installed["env"]["ENABLE_TOOL_SEARCH"] == "true"
+    assert json.loads((home / ".claude.json").read_bytes())["mcpServers"]["refold"]["args"][-1] == "mcp"
+    assert refold("uninstall", "claude-code").exit_code == 0
+    assert content_of(settings) == before
+    assert not (home / ".claude.json").exists()
+    if before is not None:
+        assert stat.S_IMODE(settings.stat().st_mode) == 0o600
+
+
+def test_installing_twice_is_installing_once(settings: Path, refold: Refold) -> None:
+    before = content_of(settings)
+    refold("install", "claude-code")
+    once = settings.read_bytes()
+    again = refold("install", "claude-code")
+    assert settings.read_bytes() == once
+    assert "nothing was changed" in again.stderr
+    refold("install", "claude-code", "--no-mcp", "--gateway", "http://127.0.0.1:8080")
+    refold("uninstall", "claude-code")
+    assert content_of(settings) == before
+
+
+def test_what_the_user_changed_since_stays_and_ours_goes(settings: Path, refold: Refold) -> None:
+    before = json.loads(content_of(settings) or b"{}")
+    refold("install", "claude-code", "--gateway", "http://127.0.0.1:8080")
+    changed = json.loads(settings.read_bytes())
+    changed["theme"] = "dark"
+    settings.write_text(json.dumps(changed))
+    refold("uninstall", "claude-code")
+    assert json.loads(settings.read_bytes()) == {**before, "theme": "dark"}
+
+
+def test_a_base_url_that_the_user_has_set_since_is_the_user_s(settings: Path, refold: Refold) -> None:
+    refold("install", "claude-code", "--gateway", "http://127.0.0.1:8080")
+    changed = json.loads(settings.read_bytes())
+    changed["env"]["ANTHROPIC_BASE_URL"] = "https://other.example"
+    settings.write_text(json.dumps(changed))
+    refold("uninstall", "claude-code")
+    assert json.loads(settings.read_bytes())["env"]["ANTHROPIC_BASE_URL"] == "https://other.example"
+
+
+def test_a_dry_run_prints_the_changes_and_writes_nothing(settings: Path, refold: Refold, home: Path) -> None:
+    before = content_of(settings)
+    done = refold("install", "claude-code", "--dry-run")
+    assert f"+++ {settings}" in done.stdout
+    assert "PostToolUse" in done.stdout
+    assert content_of(settings) == before
+    assert {path for path in home.rglob("*") if path.is_file()} <= {settings}
+
+
+def test_a_file_of_settings_with_comments_is_refused_and_nothing_is_written(refold: Refold, home: Path) -> None:
+    path = home / ".claude.json"
+    path.write_text('{"mcpServers": {} // mine\n}')
+    done = refold("install", "claude-code")
+    assert done.exit_code == 2
+    assert f"{path} is not JSON" in done.stderr
+    assert {each for each in home.rglob("*") if each.is_file()} == {path}
+
+
+@pytest.mark.parametrize("content", ["[]", '{"hooks": []}', '{"hooks": {"PostToolUse": 1}}', '{"a": 1', "\xff"])
+def test_settings_of_another_form_are_refused_with_the_place(content: str, refold: Refold, home: Path) -> None:
+    path = home / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.write_bytes(content.encode("latin-1"))
+    done = refold("install", "claude-code")
+    assert done.exit_code == 2
+    assert str(path) in done.stderr
+    assert path.read_bytes() == content.encode("latin-1")
+
+
+def test_a_project_s_settings_are_changed_instead_of_the_user_s(refold: Refold, home: Path) -> None:
+    project = home / "project"
+    project.mkdir()
+    refold("install", "claude-code", "--project", project)
+    files = {str(path.relative_to(project)) for path in project.rglob("*") if path.is_file()}
+    assert files == {".claude/settings.json", ".mcp.json"}
+    assert not (home / ".claude").exists()
+    refold("uninstall", "claude-code", "--project", project)
+    assert not [path for path in project.rglob("*") if path.is_file()]
+
+
+def test_a_link_to_settings_stays_a_link(refold: Refold, home: Path) -> None:
+    real = home / "dotfiles.json"
+    real.write_text("{}")
+    (home / ".claude").mkdir()
+    (home / ".claude" / "settings.json").symlink_to(real)
+    refold("install", "claude-code")
+    assert "hooks" in real.read_text()
+    refold("uninstall", "claude-code")
+    assert os.path.islink(home / ".claude" / "settings.json")
+    assert real.read_text() == "{}"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("install", "claude"), "did you mean claude-code?"),
+        (("install", "claude-code", "--gateway", "localhost:8080"), "give the URL of a gateway"),
+        (("install", "claude-code", "--no-mcp", "--no-hooks"), "nothing is left to install"),
+        (("doctor", "nothing"), "there is no agent"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_with_a_remedy(
+    words: tuple[str, ...], message: str, refold: Refold, home: Path
+) -> None:
+    done = refold(*words)
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert not list(home.iterdir())
