@@ -1,6 +1,6 @@
 import pytest
 
-from refold._condense.digest.conclusions import REVERSED, decisions, verdicts
+from refold._condense.digest.conclusions import CHANGED, REVERSED, decisions, verdicts
 from refold._condense.digest.render import digest_text
 from refold.testing import talk, view_of
 
@@ -112,3 +112,57 @@ def test_what_is_chosen_while_a_plan_is_made_is_no_decision_and_what_is_found_is
         "I'll use `bcrypt` for the passwords.",
         "The bug is in `parse_header` of the server.",
     )
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "One more pass over `load.py`, which has two readers.",
+        "Small change in `load.py`: the name says tokens but it holds minutes.",
+        "Back to the full suite, since `load` has other callers.",
+        "Next is `load.py`: it has the same bug.",
+        "Now step 4: Update `load.py` to use `save`.",
+        "`load.py` mentions `save`, so let me compare it with what it has.",
+        "It uses `load` as it is.",
+        "These are in `load.py`.",
+    ],
+)
+def test_what_names_the_next_step_or_points_back_is_no_verdict(sentence):
+    assert judged(sentence) == ()
+
+
+def test_what_ends_a_turn_comes_first_and_each_sentence_names_its_turn_where_there_are_several():
+    transcript = talk(
+        "u: go",
+        "a: `load` works in one mode.",
+        "u: and the others",
+        "a: `save` works in both modes. | read(a.py) as c",
+        "t: c = x",
+    )
+    assert verdicts(transcript, transcript.messages, ()) == (
+        "`load` works in one mode. (turn 1)",
+        "`save` works in both modes. (turn 2)",
+    )
+
+
+def test_what_was_wrong_in_a_file_is_marked_once_the_file_was_changed():
+    lines = ["u: go", "a: The path in `load.py` is wrong. | read(load.py) as c", "t: c = x"]
+    edited = ["a: x | edit(src/load.py) as d", "t: d = ok"]
+    failed = ["a: x | edit(src/load.py) as d", "t! d = text not found"]
+    for more, mark in ((edited, CHANGED), (failed, ""), ([], "")):
+        transcript = talk(*lines, *more)
+        assert verdicts(transcript, transcript.messages, ()) == (f"The path in `load.py` is wrong.{mark}",)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "is_one"),
+    [
+        ("I'll use the `view` command with a range of lines.", False),
+        ("I'll use a python script to edit the file in place.", False),
+        ("I'm checking the second cluster next because the plan may have changed it.", False),
+        ("THOUGHT: The issue is reproduced by now.", False),
+        ("I'll keep the old name, so that callers do not break.", True),
+    ],
+)
+def test_an_intent_is_a_decision_only_with_its_reason_and_a_fact_only_with_what_it_is_about(sentence, is_one):
+    assert bool(decided(sentence)) is is_one

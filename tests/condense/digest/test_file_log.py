@@ -118,3 +118,17 @@ def test_what_an_earlier_digest_tells_of_a_file_is_read_back():
     digest = "\n".join([OPENING, "", "## Files changed", *(f"- {line}" for line in lines)])
     log = file_log(talk(f"u: {digest}", "a: ok"))
     assert [record.line for record in log] == list(lines)
+
+
+def test_commands_in_blocks_of_text_count_as_calls_where_a_harness_answers_them():
+    ran = "u: <returncode>0</returncode>\n<output>\nx\n</output>"
+    transcript = talk(
+        "u: go",
+        "a: I read it.\n```bash\ncat src/a.py\n```",
+        ran,
+        "a: I mend it.\n```bash\nsed -i 's/a/b/' src/b.py\n```",
+        ran,
+        "a: And this.\n```bash\nsed -i 's/a/b/' src/c.py\n```",
+        "u: no",
+    )
+    assert [(record.path, record.edits) for record in file_log(transcript)] == [("src/a.py", 0), ("src/b.py", 1)]

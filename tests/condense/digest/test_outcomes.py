@@ -177,6 +177,14 @@ def test_an_edit_that_failed_is_closed_by_the_next_of_the_same_file():
     assert {end.call: end.open for end in ends} == {"edit b.py": True, "edit a.py": False}
 
 
+def test_an_edit_that_found_no_place_is_open_only_until_the_turn_ended():
+    lines = ["u: go", "a: x | edit(a.py) as c1", "t: c1 = ok", "a: x | edit(a.py) as c2", "t! c2 = text not found"]
+    for more, still in (([], True), (["a: All is mended.", "u: thanks"], False)):
+        transcript = talk(*lines, *more)
+        (end,) = outcomes(view_of(transcript), transcript.messages)
+        assert end.open is still
+
+
 def test_what_the_user_or_the_harness_refused_is_no_error_of_the_work():
     transcript = talk(
         "u: go", "a: x | edit(a.py) as c1", "t! c1 = The user doesn't want to proceed with this tool use."

@@ -35,12 +35,13 @@ def test_each_section_holds_what_its_name_says():
     assert found["## Standing constraints (word for word)"] == [
         '- "Mend the store in src/store.py. Never touch the vault." (user turn 1)'
     ]
-    assert "- I read it because the bug is in load_items." in found["## Decisions and reasons"]
-    assert found["## Done"] == ["- The store is mended. port = 8080", "- mend load"]
+    assert "- I read it because the bug is in load_items. (turn 1)" in found["## Decisions and reasons"]
+    assert found["## Done"] == ["- The store is mended. port = 8080"]
     assert found["## State and next step"] == [
         "- no work on the current request yet",
         "- last check (turn 1): bash `make` → exit code 0",
         "- last check (turn 1): bash `pytest -q` → exit code 1: E ValueError: boom",
+        "- to-do list: 1 of 2 done (list of turn 1): mend load",
         "- to do: add test (list of turn 1)",
     ]
     assert found["## Files changed"] == ["- src/store.py (turn 1)"]

@@ -1,5 +1,7 @@
 import json
 
+import pytest
+
 from refold._condense.digest.conclusions import decisions, tried
 from refold._condense.digest.findings import no_work
 from refold._condense.digest.render import digest_text
@@ -69,18 +71,25 @@ def test_the_last_check_of_each_sort_is_told_with_its_end():
 def test_the_last_commit_is_told_and_a_branch_that_was_seen_later():
     commit = "[main 1a2b3c4] Add the store\n 1 file changed"
     lines = told("u: go", f"a: x | {shell('git commit -am x')} as c1", f"t: c1 = {commit}", "a: Done.")
-    assert lines[1:] == ("last commit (turn 1): [main 1a2b3c4] Add the store",)
+    assert lines[1:] == (
+        "last commit (turn 1): [main 1a2b3c4] Add the store",
+        "changed since the last commit: nothing seen",
+    )
     lines = told(
         "u: go",
         f"a: x | {shell('git commit -am x')} as c1",
         f"t: c1 = {commit}",
         f"a: x | {shell('git switch -c next')} as c2",
         "t: c2 = Switched to a new branch 'next'",
+        "a: x | edit(a.py) as c3 | edit(/tmp/b.py) as c4",
+        "t: c3 = ok",
+        "t: c4 = ok",
         "a: Done.",
     )
     assert lines[1:] == (
         "last commit (turn 1): [main 1a2b3c4] Add the store",
         "branch (turn 1): Switched to a new branch 'next'",
+        "changed since the last commit: a.py",
     )
 
 
@@ -115,7 +124,7 @@ def test_junk_is_nothing_that_was_done_and_a_try_that_failed_is_told():
         "a: The cache did not help, so it is still broken.",
         "u: and",
     )
-    assert tried(transcript.messages) == ("The cache did not help, so it is still broken.",)
+    assert tried(transcript, transcript.messages) == ("The cache did not help, so it is still broken. (turn 2)",)
     text = digest_text(view_of(transcript, window=20_000), transcript.messages[:-1])
     assert "session limit" not in text
 
@@ -133,3 +142,35 @@ def test_a_list_of_tasks_from_before_the_current_request_is_told_with_its_turn()
     lines = ("u: go", 'a: x | TodoWrite({"todos": [{"content": "mend it", "status": "pending"}]}) as c1', "t: c1 = ok")
     assert "to do: mend it" in told(*lines)
     assert "to do: mend it (list of turn 1)" in told(*lines, "a: Half done.", "u: Now write the notes.")
+
+
+def test_the_whole_list_of_tasks_is_told_with_what_is_done():
+    todos = {"todos": [{"content": text, "status": how} for text, how in (("read", "completed"), ("mend", "pending"))]}
+    lines = told("u: go", f"a: x | TodoWrite({json.dumps(todos)}) as c1", "t: c1 = ok")
+    assert lines[-2:] == ("to-do list: 1 of 2 done: read", "to do: mend")
+
+
+@pytest.mark.parametrize(
+    ("answer", "became"),
+    [
+        ((), "waits for the user's approval"),
+        (("t: c1 = User has approved your plan.",), "approved by the user"),
+        (("t! c1 = No, smaller.",), "not approved: No, smaller."),
+    ],
+)
+def test_a_plan_that_was_put_before_the_user_is_told_with_what_became_of_it(answer, became):
+    plan = json.dumps({"plan": "# Mend the store\n\n1. Read it"})
+    lines = told("u: go", f"a: x | ExitPlanMode({plan}) as c1", *answer)
+    assert f"plan (turn 1), {became}: Mend the store" in lines
+
+
+def test_a_command_in_a_block_of_text_that_a_harness_answers_is_a_call():
+    lines = told(
+        "u: go",
+        "a: I run the tests.\n```bash\npytest -q\n```",
+        "u: <returncode>1</returncode>\n<output>\n1 failed\n</output>",
+    )
+    assert lines == (
+        "the assistant's last words (turn 1, before the last call): I run the tests.",
+        "last call: shell `pytest -q` → exit code 1: 1 failed",
+    )

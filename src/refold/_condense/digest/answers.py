@@ -13,7 +13,8 @@ import re
 from typing import TYPE_CHECKING
 
 from refold._condense.call_outline import one_line
-from refold._condense.digest.conclusions import SENTENCE, prose
+from refold._condense.digest.announcements import SENTENCE
+from refold._condense.digest.conclusions import prose
 from refold._condense.digest.previous import own_text
 from refold._salience.words import words_of
 from refold.core._speakers import is_turn

@@ -4,7 +4,10 @@ All are sentences of its answers, word for word. An agent says much on the way t
 what may be, what it is asked. So a sentence counts by the words of its kind, and a verdict needs more: it names an item
 (an identifier, or words in code quotes), says in an indicative verb what holds of it, and neither announces nor doubts.
 
-A decision does not stand for ever. A later sentence that takes an item back by name ("not `a.py` after all", "reverted
+What ends a turn comes before what was said on the way. Where there are several turns each sentence names its own.
+
+A decision does not stand for ever. What was wrong in a file is marked once the file was changed (`CHANGED`). A later
+sentence that takes an item back by name ("not `a.py` after all", "reverted
 the change to `load`", "`bar` instead of `foo`") marks what was decided about this item before (`REVERSED`). What is
 chosen while a plan is made is no decision yet (`planning`): the plan that follows is.
 """
@@ -14,9 +17,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from refold._condense.call_facts import plain_name
+from refold._condense.call_facts import plain_name, writes
 from refold._condense.call_outline import one_line
+from refold._condense.digest.announcements import SENTENCE, announces, points_back
 from refold._condense.digest.identifier_kinds import kind_of
+from refold._condense.digest.turns import turn_ends, turns_at
+from refold._condense.text_calls import text_result
 from refold._salience.atoms import KNOWN, names_of
 from refold._salience.lazy_table import LazyTable
 from refold._text.sign_runs import SignRuns
@@ -28,16 +34,15 @@ if TYPE_CHECKING:
 
     from refold.core.transcript import Transcript
 
-__all__ = ["REVERSED", "SENTENCE", "decisions", "prepare", "prose", "tried", "verdicts"]
+__all__ = ["CHANGED", "PLAN_ENDS", "REVERSED", "decisions", "plain", "prepare", "prose", "tried", "verdicts"]
 
 MOST = 150  # lines of one sort that are looked for
 LEAST, LONGEST = 32, 400  # characters of a sentence that gives a decision or a reason
 SHORTEST = 16  # characters of a verdict
-SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 FENCED = re.compile(r"^ *```.*?(?:^ *```|\Z)", re.S | re.M)
 # What was decided, and what only gives a reason: a reason is worth a line where there is no decision.
 DECIDED = re.compile(
-    r"\b(?:decided|decision|root cause|turns out|turned out|chose|chosen|going with|go with|settled on|agreed|"
+    r"\b(?:decided|decision|root cause|turns out|turned out|chose|chosen|going with|(?<!to )go with|settled on|agreed|"
     r"the (?:problem|issue|bug|cause|culprit|fix|reason|solution) (?:is|was)\b|confirmed|"
     r"I(?:'|’)(?:ll| will) (?:use|keep|not|leave|skip)|we(?:(?:'|’)ll| will)? (?:use|keep)|"
     r"entschieden|décidé|decidido)\b|決め|原因|决定",
@@ -82,23 +87,6 @@ TALK = re.compile(
     r"using (?:the )?`?[\w-]+`? (?:skill (?:here )?)?because|i(?:['’]m| am) using)\b|[?？]$",
     re.I,
 )
-# Sentences that say what is done next, also as an imperative or a bare participle ("Checking …").
-ANNOUNCED = re.compile(
-    r"^to \w.*?\b(?:I|we)\b|"
-    r"^(?:(?:ok(?:ay)?|good|great|perfect|right|wait|but|and|so|also|now|next|first|then|finally|to \w+)\b[^\w`]*)*"
-    r"(?:let(?:['’]s| me| us)|i(?:['’]ll| will|['’]m| am| need| want| should| have to| must| can now| wonder)|"
-    r"we(?:['’]ll| will| need| should| can| must| have to)|need to|time to|"
-    r"(?:add|adjust|apply|call|change|check|clean|commit|compare|convert|copy|create|delete|do|edit|ensure|extract|find|"
-    r"fix|get|go|handle|implement|inspect|install|keep|look|make|map|measure|move|open|pass|put|read|rebuild|refactor|"
-    r"remove|rename|replace|rerun|restore|reuse|run|search|see|set|show|start|store|switch|take|try|update|use|verify|"
-    r"wait|wire|write)\b|"
-    r"(?!nothing|everything|something|anything|missing|existing|string)[a-z]+ing\b|"
-    r"ich (?:werde|prüfe|schaue|lese|ändere|muss)|(?:jetzt|nun|als nächstes|zuerst)\b|lass(?:t)? (?:mich|uns)|"
-    r"je vais|(?:maintenant|ensuite|d'abord)\b|voy a|vamos a|(?:ahora|primero|luego)\b|"
-    r"让我|我将|我来|我会|接下来|现在|首先|次に|まず|では)",
-    re.I,
-)
-NEXT = re.compile(r"\bI(?:['’]m| am|['’]ll| will|['’]d)\b")  # also in the middle: "…, so I'm changing it"
 ENDS = (".", "!", "。", "！", ".)", ".`")  # an entry of a list is often no sentence
 HOLDS = re.compile(  # what holds of an item
     r"`\s(?:\w+ )?[a-z]{2,}s\b|"  # "`load` (also) drops"
@@ -141,7 +129,22 @@ BORDER = re.compile(
 )  # then another
 NEAR = 40  # characters in which the item follows
 SPECIFIC = re.compile(r"[_./]|^[a-z]+[A-Z]|^[a-z][\w-]{4,}$")  # no name of a product, no short word in quotes
-REVERSED = " (taken back later)"
+# What the assistant will do is a decision where a reason stands beside it, else the next step.
+INTENDED = re.compile(r"\bI(?:'|’)(?:ll)\b|\bI will\b")
+GIVES_REASON = re.compile(
+    r"\b(?:since|as (?:it|they|we|you|the|this)|to (?:avoid|keep|prevent|stay))\b|[:;—–]|, so\b", re.I
+)
+MEANS = re.compile(r"\b(?:commands?|tools?|scripts?|skills?|heredoc)\b", re.I)  # of the next step
+LEADS = re.compile(r"^(?:THOUGHT|Thought|Reasoning|Analysis)\s*: *")  # in front of what some agents say before a call
+FEWEST = 10  # words of a fact that names no item and is a decision still
+# A finding of this sort on a file is out of date once the file was changed.
+DEFECT = re.compile(
+    r"\b(?:needs?|missing|wrong|fail(?:s|ed|ing)?|broken?|breaks|unused|incorrect|outdated|stale|lacks?|still|"
+    r"(?:not|never) (?:yet )?\w+ed|(?:does|is|do|are|has|have)n['’]t|hardcode[sd]?|bug|buggy|issue|problem|error)\b",
+    re.I,
+)
+REVERSED, CHANGED = " (taken back later)", " (before the file was changed again)"
+MARKED = re.compile(r"(?: \((?:turn \d+|taken back later|before the file was changed again)\))+$")
 # Tools that begin and end the making of a plan, by plain name without "_".
 PLAN_BEGINS, PLAN_ENDS = frozenset({"enterplanmode", "planenter"}), frozenset({"exitplanmode", "planexit"})
 
@@ -160,56 +163,100 @@ def prepare(message: Message) -> None:
         of_answer(message)
 
 
+def plain(line: str) -> str:
+    """Return a sentence without the marks behind it."""
+    return MARKED.sub("", line)
+
+
 def decisions(transcript: Transcript, messages: Sequence[Message]) -> tuple[str, ...]:
     """Return sentences of the assistant that give a decision, newest first, then those that give a reason.
 
-    Of `messages` of a transcript. What a later sentence takes back is marked.
+    Of `messages` of a transcript. What a later sentence takes back is marked, and so is the turn of each.
     """
     plans = _planning(transcript)
-    decided: dict[str, None] = {}
-    reasoned: dict[str, None] = {}
+    decided: dict[str, str] = {}
+    reasoned: dict[str, str] = {}
     for message in reversed(messages):
         if message.role == "assistant":
             for conclusion in _decided(message):
                 if message.id in plans and CHOSEN.search(conclusion.line):
                     continue
                 mark = REVERSED if _is_reversed(transcript, message, conclusion) else ""
-                (decided if conclusion.strong else reasoned)[f"{conclusion.line}{mark}"] = None
+                marked = f"{conclusion.line}{mark or _outdated(transcript, message, conclusion)}"
+                (decided if conclusion.strong else reasoned).setdefault(
+                    conclusion.line, marked + _of_turn(transcript, message)
+                )
         if len(decided) >= MOST:
             break
-    return tuple(decided | reasoned)[:MOST]
+    return tuple((reasoned | decided)[line] for line in decided | reasoned)[:MOST]
 
 
-def tried(messages: Sequence[Message]) -> tuple[str, ...]:
-    """Return sentences of the assistant that say that something did not work, newest first."""
-    results: dict[str, None] = {}
+def tried(transcript: Transcript, messages: Sequence[Message]) -> tuple[str, ...]:
+    """Return sentences of the assistant that say that something did not work, newest first, with their turns."""
+    results: dict[str, str] = {}
     for message in reversed(messages):
-        if message.role == "assistant":
-            results |= dict.fromkeys(_tried(message))
+        for line in _tried(message) if message.role == "assistant" else ():
+            results.setdefault(line, line + _of_turn(transcript, message))
         if len(results) >= MOST:
             break
-    return tuple(results)
+    return tuple(results.values())
 
 
 def verdicts(transcript: Transcript, messages: Sequence[Message], standing: Sequence[str]) -> tuple[str, ...]:
-    """Return sentences of the assistant that say what holds of an item, newest first.
+    """Return sentences of the assistant that say what holds of an item, those of answers that end a turn first.
 
-    Not those in `standing`, which stand elsewhere, nor what a later sentence says of the same items or takes back.
+    Of both sorts the newest first. Not those in `standing`, which stand elsewhere, nor what a later sentence says of
+    the same items or takes back.
     """
-    results: dict[str, None] = {}
+    ending: dict[str, str] = {}
+    on_the_way: dict[str, str] = {}
     judged: set[frozenset[str]] = set()
-    others = {line.removesuffix(REVERSED) for line in standing}
+    ends = turn_ends(transcript)
+    others = set(map(plain, standing))
     for message in reversed(messages):
         if message.role == "assistant":
+            results = ending if message.id in ends else on_the_way
             for verdict in _verdicts(message):
                 if not (
                     verdict.line in others or verdict.items in judged or _is_reversed(transcript, message, verdict)
                 ):
                     judged.add(verdict.items)
-                    results[verdict.line] = None
-        if len(results) >= MOST:
+                    mark = _outdated(transcript, message, verdict)
+                    results[verdict.line] = f"{verdict.line}{mark}{_of_turn(transcript, message)}"
+        if len(ending) + len(on_the_way) >= MOST:
             break
-    return tuple(results)
+    return (*ending.values(), *on_the_way.values())
+
+
+def _of_turn(transcript: Transcript, message: Message) -> str:
+    """Return the mark with the turn of a message, nothing where there is only one."""
+    turns = turns_at(transcript)
+    return f" (turn {turns[transcript.index[message.id]]})" if turns and turns[-1] > 1 else ""
+
+
+def _outdated(transcript: Transcript, message: Message, conclusion: _Conclusion) -> str:
+    """Return the mark of a sentence on what is wrong in a file that was changed after it."""
+    if not DEFECT.search(conclusion.line):
+        return ""
+    changed, position = _last_changes(transcript), transcript.index[message.id]
+    return CHANGED if any(changed.get(_file_name(item), -1) > position for item in conclusion.items) else ""
+
+
+@memoized
+def _last_changes(transcript: Transcript) -> dict[str, int]:
+    """Return where in a transcript each file was changed last, by its name, in small letters."""
+    failed = {result.call_id for message in transcript.messages for result in message.results if result.is_error}
+    changed: dict[str, int] = {}
+    for position, message in enumerate(transcript.messages):
+        told = text_result(transcript, position)
+        for call in (*message.calls, *((told[0],) if told else ())):
+            paths = writes(call) if call.call_id not in failed else ()
+            changed.update((_file_name(path), position) for path in paths)
+    return changed
+
+
+def _file_name(path: str) -> str:
+    return path.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1].lower()
 
 
 @memoized
@@ -223,11 +270,24 @@ def prose(message: Message) -> str:
 def _decided(message: Message) -> tuple[_Conclusion, ...]:
     """Return the sentences of an answer that decide or reason, the last first."""
     return tuple(
-        _Conclusion(strong, one_line(sentence, LONGEST), _items(sentence))
+        _Conclusion(strong, one_line(sentence, LONGEST), items)
         for sentence in reversed(_sentences(message, DECIDING))
         if ((strong := DECIDED.search(sentence) is not None) or REASONED.search(sentence))
         and not (TALK.search(sentence) or SUPPOSED.search(sentence))
+        and _concludes(sentence, items := _items(sentence), strong=strong)
     )
+
+
+def _concludes(sentence: str, items: frozenset[str], *, strong: bool) -> bool:
+    """Tell whether a sentence says more than the next step, and what it says can be understood alone."""
+    if not strong:
+        return not announces(sentence)
+    if CHOSEN.search(sentence) and INTENDED.search(sentence):
+        reason = REASONED.search(sentence) or GIVES_REASON.search(sentence)
+        return reason is not None or (bool(items) and not MEANS.search(sentence))
+    if CHOSEN.search(sentence):
+        return True
+    return bool(items) or not sentence.isascii() or len(sentence.split()) >= FEWEST
 
 
 @memoized
@@ -247,7 +307,7 @@ def _verdicts(message: Message) -> tuple[_Conclusion, ...]:
         for sentence in reversed(_whole_sentences(prose(message), SHORTEST))
         if sentence.endswith(ENDS)
         and _holds(sentence)
-        and not (ANNOUNCED.match(sentence) or NEXT.search(sentence) or TALK.search(sentence))
+        and not (announces(sentence) or points_back(sentence) or TALK.search(sentence))
         and not (SUPPOSED.search(sentence) or DOUBTED.search(sentence))
         and (items := _items(sentence))
     )
@@ -328,7 +388,8 @@ def _whole_sentences(text: str, least: int) -> list[str]:
     return [
         sentence if sentence.count("**") % 2 == 0 else sentence.replace("**", "")
         for each in SENTENCE.split(text)
-        if least < len(sentence := each.strip(" -*#>|")) <= LONGEST and not sentence.endswith((":", "："))
+        if least < len(sentence := LEADS.sub("", each.strip(" -*#>|"))) <= LONGEST
+        and not sentence.endswith((":", "："))
     ]
 
 

@@ -15,6 +15,7 @@ from refold._condense.digest.turns import turns_at
 from refold._condense.file_views import FileNames, Scripts, command_of, took_effect
 from refold._condense.shell_commands import plain_path
 from refold._condense.shell_writes import writes_in
+from refold._condense.text_calls import text_result
 from refold.core.messages import ToolCall, ToolResult, memoized
 
 if TYPE_CHECKING:
@@ -84,8 +85,10 @@ def file_log(transcript: Transcript) -> tuple[FileRecord, ...]:
     log = _Log(transcript)
     results = {result.call_id: result for message in transcript.messages for result in message.results}
     scripts = Scripts()
-    for message, turn in zip(transcript.messages, turns_at(transcript), strict=True):
+    for position, (message, turn) in enumerate(zip(transcript.messages, turns_at(transcript), strict=True)):
         log.turn = turn
+        if (told := text_result(transcript, position)) and took_effect(*told):
+            log.take(told[0], tuple(edit.path for edit in scripts.ran(told[0])))
         for call in message.calls:
             result = results.get(call.call_id) if call.call_id else None
             if result is None or took_effect(call, result):

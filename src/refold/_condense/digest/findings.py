@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from refold._condense.call_facts import is_shell, plain_name, reads, writes
 from refold._condense.call_outline import call_line, content_summary, one_line
 from refold._condense.digest import conclusions, task_lists
+from refold._condense.digest.announcements import without_announcements
 from refold._condense.digest.conclusions import prose
 from refold._condense.digest.identifier_kinds import argument_names
 from refold._condense.digest.identifier_ledger import identifiers_of
@@ -16,8 +17,8 @@ from refold._condense.digest.outcomes import answered, code_of, failed, verdict_
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.targets import target_of
 from refold._condense.digest.task_lists import keeps_tasks
-from refold.core._speakers import is_turn
-from refold.core.messages import Message, MessageId, memoized, text_of
+from refold._condense.digest.turns import turn_ends
+from refold.core.messages import Message, memoized
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,10 +55,8 @@ VALUE = re.compile(
     re.M,
 )
 CODE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\.?")  # in place of a value: an expression
-ON_THE_WAY = re.compile(
-    r"(?:Now|OK|Okay|Good|Great|Perfect|Next)?[,.!]? ?(?:let me|let's|I(?:'|’)?(?:ll| will))\b", re.I
-)
-ON_THE_WAY_LENGTH = 160  # characters: what an answer says on the way to the next call, and nothing else
+OPENING = 300  # characters of an answer that are quoted as its beginning
+SHORTEST = 16  # characters of what is said on the way to the next call
 
 
 def prepare(message: Message) -> None:
@@ -65,6 +64,7 @@ def prepare(message: Message) -> None:
     if message.role == "assistant":
         conclusions.prepare(message)
         _opening(message)
+        _on_the_way(message)
     if message.role in ("user", "assistant"):
         _values(message)
     task_lists.prepare(message)
@@ -111,37 +111,37 @@ def no_work(text: str) -> bool:
     return len(text) <= NO_WORK_LENGTH and NO_WORK.match(text) is not None
 
 
-@memoized
-def _turn_ends(transcript: Transcript) -> frozenset[MessageId]:
-    """Return the answers that end a turn: no call follows them before the user speaks again."""
-    ends: list[MessageId] = []
-    ending = True
-    for message in reversed(transcript.messages):
-        if is_turn(message):
-            ending = True
-        elif message.role == "assistant":
-            if ending and not message.calls and text_of(message).strip():
-                ends.append(message.id)
-            ending = False
-    return frozenset(ends)
-
-
 def openings(transcript: Transcript, messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return how the assistant's last words of each turn begin, and its other texts, both newest first."""
+    """Return how the assistant's last words of each turn begin, and what else it said, both newest first.
+
+    Sentences that only announce the next step are left out, and code.
+    """
     closing: dict[str, None] = {}
     others: dict[str, None] = {}
-    ends = _turn_ends(transcript)
+    ends = turn_ends(transcript)
     for message in reversed(messages):
-        if message.role == "assistant" and (line := _opening(message)) and not no_work(line):
-            (closing if message.id in ends else others)[line] = None
+        if message.role != "assistant":
+            continue
+        if message.id in ends:
+            if (line := _opening(message)) and not no_work(line):
+                closing[line] = None
+        elif (line := _on_the_way(message)) and not no_work(line):
+            others[line] = None
         if len(others) >= MOST:
             break
-    return tuple(closing), tuple(line for line in others if len(line) > ON_THE_WAY_LENGTH or not ON_THE_WAY.match(line))
+    return tuple(closing), tuple(others)
 
 
 @memoized
 def _opening(message: Message) -> str:
-    return one_line(text_of(message), 300)
+    return one_line(without_announcements(prose(message)) or prose(message), OPENING)
+
+
+@memoized
+def _on_the_way(message: Message) -> str:
+    """Return what an answer says on the way to the next call, without the sentences that only announce the call."""
+    line = one_line(without_announcements(prose(message), alone=True), OPENING)
+    return line if len(line) >= SHORTEST else ""
 
 
 def values(messages: Sequence[Message]) -> tuple[str, ...]:

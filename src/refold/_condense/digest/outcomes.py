@@ -4,7 +4,8 @@ An error is open until the same thing has gone well: the same file changed, or t
 with other flags, from another folder, or on more than before (a folder instead of one of its files). A run of tests
 that failed is closed by runs of those that failed. Searches and listings that fail are no errors: they ask whether
 something is there, and it was not. A run that was to fail is none either. A command of its own, such as a script or a
-copy, is not open any more once the work went on without it.
+copy, is not open any more once the work went on without it. Nor is an edit that found no place in its file, once the
+work went on or the turn ended: the file was as it should be already, or another edit did the same.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from msgspec.structs import replace
 from refold._condense.call_facts import is_shell, subject
 from refold._condense.call_outline import call_line, exit_code, first_error, one_line
 from refold._condense.digest.failures import failing, failing_places, failure_line
-from refold._condense.digest.targets import Target, target_of, targets_of
-from refold._condense.digest.turns import turns_at
+from refold._condense.digest.targets import WRITE, Target, target_of, targets_of
+from refold._condense.digest.turns import turn_ends, turns_at
+from refold._condense.text_calls import text_result
 from refold.core.messages import ToolCall, ToolResult, memoized, text_of
 
 if TYPE_CHECKING:
@@ -105,6 +107,8 @@ def outcomes(view: View, messages: Sequence[Message], later: Sequence[Message] =
     index, turns = view.transcript.index, turns_at(view.transcript)
     passed = _passed(view, (*later, *messages))
     commands = [position for position, target in passed if target is None]
+    written = {position for position, target in passed if target and target.task == WRITE}
+    answers = [index[id] for id in turn_ends(view.transcript)]
     results: dict[str, CallOutcome] = {}
     later_passing: set[str] = set()  # tests of later runs that failed and passed after that
     for message in reversed(messages):
@@ -127,6 +131,9 @@ def outcomes(view: View, messages: Sequence[Message], later: Sequence[Message] =
                 well = _passed_later(call, result, since) or (bool(names) and names <= later_passing)
                 later_passing |= names if well else frozenset()
                 went_on = target.once and sum(at > position for at in commands) >= WENT_ON
+                if target.task == WRITE and not shell:
+                    done = sum(at > position for at in (*commands, *written)) >= WENT_ON
+                    went_on = done or any(at > position for at in answers)
                 outcome = replace(outcome, open=not (well or went_on), passed_later=well)
             results[line] = outcome
     return tuple(results.values())
@@ -176,8 +183,14 @@ def meant_to_fail(view: View, position: int, call: ToolCall) -> bool:
 
 
 def answered(view: View, messages: Iterable[Message]) -> Iterator[tuple[ToolCall, ToolResult]]:
-    """Yield the calls that messages answer, with the results, the last of a message first."""
+    """Yield the calls that messages answer, with the results, the last of a message first.
+
+    A command in the words of an agent that calls no tools is one, too.
+    """
+    index = view.transcript.index
     for message in messages:
+        if message.role == "user" and message.id in index and (told := text_result(view.transcript, index[message.id])):
+            yield told
         for result in reversed(message.results):
             call = view.call_of(message, result)
             if call is not None:

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold._condense.digest.conclusions import decisions, tried, verdicts
+from refold._condense.digest.conclusions import decisions, plain, tried, verdicts
 from refold._condense.digest.file_log import CHANGED, READ, FileRecord, file_log
 from refold._condense.digest.findings import answers_by_tool, openings, searches, values
 from refold._condense.digest.model_account import ACCOUNT
 from refold._condense.digest.outcomes import CallOutcome, answered, failed, outcomes
 from refold._condense.digest.previous import earlier_entries
 from refold._condense.digest.quotes import GOAL
-from refold._condense.digest.state import STATE, TODO, state
-from refold._condense.digest.targets import Target, target_in, targets_of
-from refold._condense.digest.task_lists import newest_task_list, task_list
+from refold._condense.digest.state import LISTED, STATE, TODO, state
+from refold._condense.digest.targets import WRITE, Target, target_in, targets_of
+from refold._condense.digest.task_lists import newest_task_list
 from refold._condense.file_views import is_scratch
 from refold._condense.identifier_scores import likeliest_first
 from refold._condense.pins import CONSTRAINTS
@@ -94,13 +94,19 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     yield Section(REQUESTS, quotes.requests, 0.3, newest_first=True)
     decided = (*answers_by_tool(view, messages), *decisions(view.transcript, messages))
     yield Section("Decisions and reasons", decided, 0.08, newest_first=True)
-    tasks = None if task_list(staying) else task_list(messages)
     closing, others = openings(view.transcript, messages)
-    yield Section("Done", (*reversed(tasks.done if tasks else ()), *closing), 0.06, newest_first=True)
+    yield Section("Done", closing, 0.06, newest_first=True)
     ends = outcomes(view, messages, staying)
-    wrong = [end for end in ends if end.failed and not end.target.looks]
-    closed = [_line(end) + PASSED_LATER * end.passed_later for end in _newest(end for end in wrong if not end.open)]
-    broken = tried(messages)
+    again = [end.target for end in outcomes(view, staying) if end.failed]  # what failed again says what is wrong now
+    wrong = [
+        end
+        for end in ends
+        if end.failed and not end.target.looks and not any(later.covers(end.target) for later in again)
+    ]
+    # an edit that found no place and is done by now teaches nothing
+    over = _newest(end for end in wrong if not end.open and (end.shell or end.target.task != WRITE))
+    closed = [_line(end) + PASSED_LATER * end.passed_later for end in over]
+    broken = tried(view.transcript, messages)
     yield Section(TRIED, (*broken, *closed), 0.05, newest_first=True)
     judged = verdicts(view.transcript, messages, (*decided, *broken, *closing))
     yield Section("Findings of the assistant", judged, 0.06, newest_first=True)
@@ -114,7 +120,8 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     yield Section("Commands", commands[:COMMANDS], 0.02, newest_first=True)
     yield Section("Searches and other calls", searches(view, messages)[:SEARCHES], 0.015, newest_first=True)
     yield Section("Values", values(messages), 0.03, newest_first=True)
-    rest = tuple(line for line in others if not any(map(line.__contains__, (*decided, *broken, *judged))))
+    quoted = tuple(map(plain, (*decided, *broken, *judged)))
+    rest = tuple(line for line in others if not any(map(line.__contains__, quoted)))
     yield Section("Said by the assistant", rest[:OTHERS], 0.02, newest_first=True)
     yield Section(STATE, state(view) if messages else (), 0.1)
     yield Section("Answers that stand below", quotes.answers, 0.05, newest_first=True)
@@ -151,7 +158,7 @@ def _with_earlier(section: Section, view: View) -> Section:
     earlier = before.lines(section.title)
     if section.title == STATE and newest_task_list(view.transcript) is None:
         remaining = (
-            *(line for line in earlier if line.startswith(TODO)),
+            *(line for line in earlier if line.startswith((TODO, LISTED))),
             *(TODO + line for line in before.lines(REMAINING)),
         )
         return replace(section, lines=(*section.lines, *remaining))

@@ -1,6 +1,7 @@
 """Where the work stands and what comes next: what the assistant said and called last, and what the calls show.
 
-That are the last checks and how they ended, the last commit or branch, commands that still run, and the list of tasks.
+That are the last checks and how they ended, the last commit or branch and what was changed since, commands that still
+run, what became of a plan, and the list of tasks.
 It is told from the end of the whole transcript, whether that stays or leaves, because who reads on begins there.
 """
 
@@ -9,15 +10,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from refold._condense.call_facts import is_shell
+from refold._condense.call_facts import arguments_of, is_shell, plain_name, writes
 from refold._condense.call_outline import call_line, one_line
-from refold._condense.digest.conclusions import SENTENCE, prose
+from refold._condense.digest.announcements import SENTENCE
+from refold._condense.digest.conclusions import PLAN_ENDS, prose
 from refold._condense.digest.findings import no_work
 from refold._condense.digest.outcomes import EXPECTED, answered, ended, failed, meant_to_fail
 from refold._condense.digest.targets import Target, target_of, targets_of
 from refold._condense.digest.task_lists import newest_task_list
 from refold._condense.digest.turns import turns_at
-from refold._condense.file_views import command_of
+from refold._condense.file_views import command_of, is_scratch
+from refold._condense.text_calls import text_call
 from refold.core._speakers import is_turn
 from refold.core.messages import memoized, texts
 
@@ -28,10 +31,13 @@ if TYPE_CHECKING:
     from refold.core.transcript import Transcript
     from refold.core.view import View
 
-__all__ = ["STATE", "TODO", "state"]
+__all__ = ["LISTED", "STATE", "TODO", "state"]
 
 STATE = "State and next step"  # the section of a digest
-TODO = "to do: "
+TODO, LISTED = "to do: ", "to-do list: "
+DONE_LENGTH = 300  # characters of the tasks that are done, the newest at the end
+PLAN_LENGTH = 120  # characters of a plan's title, or of what the user said to it
+FILES = 6  # changed files that are named beside the last commit
 INTENT_LENGTH = 320  # characters
 CALLS = 3  # last calls that are named where some have followed the last words
 CHECKS, RUNNING = 3, 2  # last checks, each of another sort, and commands that still run
@@ -59,7 +65,7 @@ def state(view: View) -> tuple[str, ...]:
     """Return lines on the state of the work, the most telling first."""
     last = tuple(_last_words(view))
     results = _results_of_calls(view, last[-1] if last else "")
-    return (*last, *results, *_running(view), *_to_do(view.transcript))
+    return (*last, *results, *_uncommitted(view), *_running(view), *_plan(view), *_to_do(view.transcript))
 
 
 def _to_do(transcript: Transcript) -> Iterator[str]:
@@ -70,7 +76,59 @@ def _to_do(transcript: Transcript) -> Iterator[str]:
     turns = turns_at(transcript)
     turn = turns[transcript.index[tasks.message]]
     of_turn = f" (list of turn {turn})" if turn < turns[-1] else ""
+    whole = len(tasks.done) + len(tasks.remaining)
+    if tasks.done:
+        yield f"{LISTED}{len(tasks.done)} of {whole} done{of_turn}: {_ending('; '.join(tasks.done))}"
     yield from (f"{TODO}{line}{of_turn}" for line in tasks.remaining)
+
+
+def _ending(text: str) -> str:
+    """Return the end of a text that is too long, from the beginning of a word."""
+    if len(text) <= DONE_LENGTH:
+        return text
+    return f"… {text[text.find(' ', len(text) - DONE_LENGTH) + 1 :]}"
+
+
+def _plan(view: View) -> Iterator[str]:
+    """Yield what became of the last plan that a tool put before the user, and its title."""
+    turns = turns_at(view.transcript)
+    answers = {call.call_id: result for call, result in answered(view, view.transcript.messages) if _plans(call)}
+    for position in range(len(view.transcript.messages) - 1, -1, -1):
+        for call in view.transcript.messages[position].calls:
+            if not _plans(call):
+                continue
+            result = answers.get(call.call_id)
+            plan = next((value for value in arguments_of(call).values() if isinstance(value, str)), "")
+            title = one_line(next((line for line in plan.split("\n") if line.strip()), "").strip("# "), PLAN_LENGTH)
+            if result is None:
+                became = "waits for the user's approval"
+            elif result.is_error:
+                became = f"not approved: {one_line(result.text, PLAN_LENGTH)}"
+            else:
+                became = "approved by the user"
+            yield f"plan (turn {turns[position]}), {became}" + (f": {title}" if title else "")
+            return
+
+
+def _plans(call: ToolCall) -> bool:
+    """Tell whether a call puts a plan before the user."""
+    return plain_name(call.name).replace("_", "") in PLAN_ENDS
+
+
+def _uncommitted(view: View) -> Iterator[str]:
+    """Yield the files that were changed since the last commit, where there was one."""
+    messages = view.transcript.messages
+    changed: dict[str, None] = {}
+    for position in range(len(messages) - 1, max(len(messages) - CALLS_BACK, 0) - 1, -1):
+        for call, result in answered(view, [messages[position]]):
+            if failed(call, result):
+                continue
+            if is_shell(call) and any(each.task == "git commit" for each in targets_of(call)):
+                names = [*changed][:FILES]
+                more = f" and {len(changed) - FILES} more" if len(changed) > FILES else ""
+                yield f"changed since the last commit: {', '.join(names) + more if names else 'nothing seen'}"
+                return
+            changed |= dict.fromkeys(path for path in writes(call) if not is_scratch(path))
 
 
 def _last_words(view: View) -> Iterator[str]:
@@ -86,7 +144,9 @@ def _last_words(view: View) -> Iterator[str]:
             break
         for call, result in answered(view, [message]) if len(calls) < CALLS else ():
             ends[call.call_id] = _end(view, position, call, result)
-        calls += [call_line(call) + ends.get(call.call_id, "") for call in reversed(message.calls)]
+        told = text_call(message)
+        made = (told,) if told and told.call_id in ends else message.calls
+        calls += [call_line(call) + ends.get(call.call_id, "") for call in reversed(made)]
         if message.role == "assistant" and (words := _stated(message)):
             turn = turns_at(transcript)[position]
             ended_turn = not calls and any(each.calls for each in transcript.messages)  # some act by words alone

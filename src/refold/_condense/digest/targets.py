@@ -18,8 +18,9 @@ from refold.core.messages import ToolCall, memoized
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Target", "target_in", "target_of", "targets_of"]
+__all__ = ["WRITE", "Target", "target_in", "target_of", "targets_of"]
 
+WRITE = "write"  # the task of a call that changes a file
 COMMAND = re.compile(r"`(.+)`", re.S)
 # What people run to see whether work is right; of `TOOLS` the second word says what is done: `npm run build`.
 CHECKERS = re.compile(
@@ -163,10 +164,10 @@ def targets_of(call: ToolCall) -> tuple[Target, ...]:
     about, plain = subject(call)
     written = writes(call)
     if is_shell(call) and plain:
-        files = (Target("write", (path,), looks=True) for path in written)
+        files = (Target(WRITE, (path,), looks=True) for path in written)
         return (*files, *_of_command(about))
     if written:
-        return (Target("write", written),)
+        return (Target(WRITE, written),)
     if ref := reads(call):
         return (Target("read", (ref.path,), looks=True),)
     looks = act_of(call) == "search" or LOOKING_NAME.search(plain_name(call.name)) is not None
@@ -179,7 +180,7 @@ def target_in(line: str) -> Target:
     if command:
         return _chosen(_of_command(command[1].removesuffix(" …")))
     name, _, rest = line.partition(" ")
-    return Target("write", (rest,)) if WRITING_NAME.search(name) else Target(name, (rest,))
+    return Target(WRITE, (rest,)) if WRITING_NAME.search(name) else Target(name, (rest,))
 
 
 def _chosen(targets: Sequence[Target]) -> Target:

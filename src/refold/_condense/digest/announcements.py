@@ -1,0 +1,75 @@
+"""Tells sentences that an agent says on the way from those that hold after it: what is done next is told by the call.
+
+Between two calls most agents announce the next one ("Now the tests", "One more pass over `load.py`", "Small change in
+`a.py`: …"). Once the step is done such a sentence says nothing. A sentence that begins with a word for something named
+before it ("It uses …", "These are in …") says nothing either where it stands alone.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["SENTENCE", "announces", "points_back", "without_announcements"]
+
+SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+# Sentences that say what is done next, also as an imperative or a bare participle ("Checking …").
+ANNOUNCED = re.compile(
+    r"^to \w.*?\b(?:I|we)\b|"
+    r"^(?:(?:ok(?:ay)?|good|great|perfect|right|wait|but|and|so|also|now|next|first|then|finally|to \w+)\b[^\w`]*)*"
+    r"(?:let(?:['’]s| me| us)|i(?:['’]ll| will|['’]m| am| need| want| should| have to| must| can now| wonder)|"
+    r"we(?:['’]ll| will| need| should| can| must| have to)|need to|time to|while (?:i|we)\b|"
+    r"(?:add|adjust|apply|call|change|check|clean|commit|compare|convert|copy|create|delete|do|edit|ensure|extract|find|"
+    r"fix|get|go|handle|implement|inspect|install|keep|look|make|map|measure|move|open|pass|put|read|rebuild|refactor|"
+    r"remove|rename|replace|rerun|restore|reuse|run|search|see|set|show|start|store|switch|take|try|update|use|verify|"
+    r"wait|wire|write)\b|"
+    r"(?!nothing|everything|something|anything|missing|existing|string)[a-z]+ing\b|"
+    r"ich (?:werde|prüfe|schaue|lese|ändere|muss)|(?:jetzt|nun|als nächstes|zuerst)\b|lass(?:t)? (?:mich|uns)|"
+    r"je vais|(?:maintenant|ensuite|d'abord)\b|voy a|vamos a|(?:ahora|primero|luego)\b|"
+    r"让我|我将|我来|我会|接下来|现在|首先|次に|まず|では)",
+    re.I,
+)
+# The same without a verb: a noun for the step ("One more pass over …", "Back to …", "Next is …", "Now step 4: …").
+NAMED = re.compile(
+    r"^(?:(?:ok(?:ay)?|good|great|perfect|right|and|so|also|now|next|first|then|finally)\b[^\w`]*)*"
+    r"(?:(?:(?:an?|one|the|just|now)\s+)?(?:(?:small|quick|minor|tiny|last|final|more|another|further|similar|same|next|"
+    r"big|other)\s+)+(?:changes?|pass|look|check|fix|edit|tweak|clean-?up|update|adjustment|correction|step|run|try|"
+    r"place|round|task|thing)\b|(?:one|another)\s+more\b|back (?:to|on)\b|on to\b|off to\b|over to\b|"
+    r"(?:the )?tests? again\b|a test first\b|up next\b)|"
+    r"^(?:so |and )?(?:the )?next (?:up |step |task |one )?is\b|"
+    r"^(?:now|next|then)[,:]? "
+    r"(?!(?:\S+ ){0,6}?(?:is|are|was|were|has|have|does|do|can|passes|fails|works|returns|holds)\b)",
+    re.I,
+)
+HEADING = re.compile(r"^ *#{1,6} .*$", re.M)
+INTRODUCES = (":", "：", "?", "？")
+# Also in the middle: "…, so I'm changing it", "…, so let me compare it".
+NEXT = re.compile(r"\b(?:I(?:['’]m| am|['’]ll| will|['’]d)|let(?:['’]s| me| us)|(?:is|are|comes?) next)\b")
+POINTS_BACK = re.compile(
+    r"^(?:(?:so|but|and|also|now|ok(?:ay)?|good|great|perfect|right|yes|no|wait|actually|however)\b[,.:!]? )*"
+    r"(?:(?:it|they)\b|(?:this|that|these|those)(?:['’]s| (?:is|are|was|were|has|have|does|do|did|can|means?|works?|"
+    r"fails?|uses?|needs?|makes?|gives?|shows?|all|both)\b))",
+    re.I,
+)
+
+
+def announces(sentence: str) -> bool:
+    """Tell whether a sentence says what is done next."""
+    return any((ANNOUNCED.match(sentence), NAMED.match(sentence), NEXT.search(sentence)))
+
+
+def points_back(sentence: str) -> bool:
+    """Tell whether the subject of a sentence is a word for what was named before it."""
+    return POINTS_BACK.match(sentence) is not None
+
+
+def without_announcements(text: str, *, alone: bool = False) -> str:
+    """Return the sentences of a text that neither announce a step, introduce what follows, nor ask, as one line.
+
+    With `alone` those are left out, too, that point back at what was said before.
+    """
+    sentences = (each.strip() for each in SENTENCE.split(HEADING.sub("", text)))
+    return " ".join(
+        each
+        for each in sentences
+        if each and not (each.endswith(INTRODUCES) or announces(each) or (alone and points_back(each)))
+    )
