@@ -125,3 +125,25 @@ def test_lines_come_back_where_names_left_no_room_for_them_at_first():
     view = view.after(Fit().edits(view))
     assert 5_500 < view.tokens <= 6_000
     assert any(text.startswith(PARTS) for text in outputs(view))
+
+
+def read_and(*later):
+    """The first line of what is left of a long read of `src/rates.py`, with what was done after it."""
+    explained = f"{FILLING}\n" * 8 + "rate_table maps zone_code to base_price\n" + f"{FILLING}\n" * 8
+    lines = ["u: Mend the rates.", "a: x | read(src/rates.py) as r", f"t: r = {explained}"]
+    for part in range(30):
+        call = f"search(part{part}) as c{part}"
+        lines += [f"a: step {part} of rate_table and zone_code | {call}", f"t: c{part} = {FILLING}"]
+    return next(
+        text.split("\n")[0]
+        for text in outputs(fitted(talk(*lines, *later), 14_000))
+        if "rate_table maps zone_code to base_price" in text
+    )
+
+
+def test_parts_of_a_read_say_that_the_file_was_changed_after_it():
+    edit = "a: x | edit(rates.py) as e"
+    assert read_and().startswith(f"{PARTS} read src/rates.py")
+    assert "the file was changed after this" not in read_and()
+    assert read_and(edit, "t: e = ok").endswith("lines; the file was changed after this")
+    assert "the file was changed after this" not in read_and(edit, "t! e = no such text")

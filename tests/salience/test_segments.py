@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold._salience.atoms import names_of
-from refold._salience.segments import LONG_LINE, LONGEST, excerpt, extent, segments, split
+from refold._salience.segments import LONG_LINE, LONGEST, Segment, excerpt, extent, segments, split, without_short_gaps
 
 TEXTS = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=900), max_size=30).map(
     "\n".join
@@ -92,3 +92,20 @@ def test_a_part_of_a_line_is_shown_with_the_characters_that_are_left_out_around_
         f"[… {before:,} characters left out …] {text[part.start : part.stop]}[… {after:,} characters left out …]"
     )
     assert extent(text, [part]) == f"{part.chars:,} of {len(text):,} characters"
+
+
+def test_a_gap_that_is_no_longer_than_its_marker_stays():
+    text = "\n".join(["first", "}", *("a line of plain words" for _ in range(3)), "last"])
+    first, _, *rest, last = [Segment(at, at + len(line) + 1, frozenset()) for at, line in placed(text)]
+    assert excerpt(text, without_short_gaps(text, [first, rest[0]])) == (
+        "first\n}\na line of plain words\n[… 3 lines left out …]"
+    )
+    assert [each.start for each in without_short_gaps(text, [last, first])] == [first.start, last.start]
+
+
+def placed(text):
+    """The lines of a text with where they start."""
+    at = 0
+    for line in text.split("\n"):
+        yield at, line
+        at += len(line) + 1

@@ -12,6 +12,7 @@ from refold._condense.call_facts import reads
 from refold._condense.call_outline import call_line
 from refold._condense.directives import TextKind, ranks_of
 from refold._condense.identifier_scores import need_in, worth_of
+from refold._condense.last_changes import stale_mark
 from refold._condense.placeholders import is_pointer, text_replaced
 from refold._condense.reduction_order import ROOMY, reduce_parts
 from refold._condense.reductions import (
@@ -31,7 +32,7 @@ from refold._salience.atoms import names_of, spoken, words_between
 from refold._salience.cover import Cover, Unit
 from refold._salience.lazy_table import LazyTable
 from refold._salience.mentions import mentioned_in
-from refold._salience.segments import Segment, excerpt, extent, segments, segments_of
+from refold._salience.segments import Segment, excerpt, extent, segments, segments_of, without_short_gaps
 from refold._salience.statements import statements_in, statements_of, statements_of_segments
 from refold._salience.words import words_of
 from refold._text.places import places_of
@@ -400,19 +401,19 @@ def _show_lines(draft: Draft, reduction: Reduction, some: Sequence[Segment]) -> 
     """Show lines of a text in place of what a move left of it; all of it as it was where all lines are chosen."""
     draft.undo(reduction.position, [patch.at for patch in reduction.patches])
     text = _text_of(draft, reduction)
+    if some and not reduction.harness:
+        pinned = some if reduction.result else _with_pinned(draft, reduction, text, some)
+        some = without_short_gaps(text, pinned)
     if not some:
         draft.change(reduction.position, reduction.patches)
     elif reduction.result:
         if sum(segment.chars for segment in some) < len(text):
-            line = call_line(draft.view.call_of(draft.base[reduction.position], reduction.result), reduction.result)
-            opening = f"{PARTS} {line}, {extent(text, some)}"
+            call = draft.view.call_of(message := draft.base[reduction.position], reduction.result)
+            opening = f"{PARTS} {call_line(call, reduction.result)}, {extent(text, some)}"
+            opening += stale_mark(draft.view.transcript, message.id, call)
             draft.change(reduction.position, text_replaced(reduction.result, f"{opening}\n{excerpt(text, some)}"))
     else:
-        words = (
-            reduction.harness.showing(some)
-            if reduction.harness
-            else excerpt(text, _with_pinned(draft, reduction, text, some)) + reduction.ending
-        )
+        words = reduction.harness.showing(some) if reduction.harness else excerpt(text, some) + reduction.ending
         draft.change(reduction.position, [Patch(reduction.patches[0].at, Text(words))])
 
 

@@ -43,12 +43,14 @@ __all__ = [
     "segments",
     "segments_of",
     "split",
+    "without_short_gaps",
 ]  # fmt: skip
 
 LONGEST = 240  # characters of lines together, and of a part of a line, but for a single word that is longer
 WHOLE = 1_000  # bytes of a text that is one segment: its parts say little alone, and a marker takes as much
 LONG_LINE = 600  # characters of a line that is cut; a shorter one is read as one: a row of a table, a paragraph
 DEEPEST = 12  # levels of JSON that are cut at their commas
+SHORT_GAP = 24  # characters that a marker takes as well
 OPENING = 100  # characters of a line in which JSON begins, behind a label or a time
 JSON = re.compile(r'[\[{]\s*["\[{]')
 JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]|,\s*')
@@ -151,6 +153,18 @@ def excerpt(text: str, chosen: Collection[Segment]) -> str:
     if after < len(text):
         pieces.append(_gap(text, after, len(text)))
     return "".join(pieces)
+
+
+def without_short_gaps(text: str, chosen: Collection[Segment]) -> list[Segment]:
+    """Return the chosen segments of a text in order, joined where a marker would be as long as what it stands for."""
+    joined: list[Segment] = []
+    for segment in sorted(chosen, key=lambda segment: segment.start):
+        if joined and segment.start - joined[-1].stop <= SHORT_GAP:
+            last = joined[-1]
+            joined[-1] = replace(last, stop=segment.stop, atoms=last.atoms | segment.atoms)
+        else:
+            joined.append(segment)
+    return joined
 
 
 def extent(text: str, chosen: Collection[Segment]) -> str:

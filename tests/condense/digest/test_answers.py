@@ -70,7 +70,7 @@ def test_words_that_only_tell_to_go_on_are_known_in_ten_languages(words):
     assert goes_on(talk("u: go", f"u: {words}").messages[1])
 
 
-@pytest.mark.parametrize("words", ["continue with the parser", "yes, but rename it first", "fix it", "thanks", "..."])
+@pytest.mark.parametrize("words", ["continue with the parser", "yes, but rename it first", "fix it", "..."])
 def test_words_that_ask_for_something_of_their_own_do_more_than_go_on(words):
     assert not goes_on(talk("u: go", f"u: {words}").messages[1])
 
@@ -80,3 +80,15 @@ def test_a_turn_that_only_goes_on_is_left_out_where_nothing_was_proposed():
     text = digest_text(view_of(transcript, window=20_000), transcript.messages[:-1])
     assert '"continue"' not in text
     assert '- answer "yes" to: "Shall I rename it?" (user turn 3)' in text
+
+
+@pytest.mark.parametrize("words", ["Thanks!", "thank you very much", "wow, it works", "Perfect, great work."])
+def test_thanks_and_praise_ask_for_nothing_and_agree_to_nothing(words):
+    transcript = talk("u: go", "a: It is mended. I can also rename the file.", f"u: {words}")
+    assert goes_on(transcript.messages[-1])
+    assert question_before(transcript, transcript.messages[-1]) == ("", None)
+
+
+@pytest.mark.parametrize("words", ["thanks, now the tests", "use it all", "nice, but it fails on Windows"])
+def test_thanks_with_a_request_are_a_request(words):
+    assert not goes_on(talk(f"u: {words}").messages[0])

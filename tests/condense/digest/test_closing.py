@@ -62,3 +62,11 @@ def test_a_turn_that_only_says_to_go_on_is_named_with_what_it_agrees_to_and_the_
     last = end("u: start", "a: ok", "u: Rename the option.", *WORK, "u: continue")
     assert last.startswith('## Current request of the user (user turn 3; it is the last message)\n- "continue"')
     assert '- it goes on with user turn 2: "Rename the option."' in last
+
+
+def test_thanks_are_named_with_the_request_before_them_and_agree_to_nothing():
+    text = end(
+        "u: start", "a: ok", "u: Rename the option.", "a: Done. I can also rename the file.", "u: wow, thanks", *WORK
+    )
+    assert '- it goes on with user turn 2: "Rename the option."' in text
+    assert "agrees" not in text

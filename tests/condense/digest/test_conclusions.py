@@ -131,7 +131,7 @@ def test_what_names_the_next_step_or_points_back_is_no_verdict(sentence):
     assert judged(sentence) == ()
 
 
-def test_what_ends_a_turn_comes_first_and_each_sentence_names_its_turn_where_there_are_several():
+def test_what_ends_a_turn_comes_first_and_what_is_said_on_the_way_names_its_turn_where_there_are_several():
     transcript = talk(
         "u: go",
         "a: `load` works in one mode.",
@@ -140,7 +140,7 @@ def test_what_ends_a_turn_comes_first_and_each_sentence_names_its_turn_where_the
         "t: c = x",
     )
     assert verdicts(transcript, transcript.messages, ()) == (
-        "`load` works in one mode. (turn 1)",
+        "`load` works in one mode.",
         "`save` works in both modes. (turn 2)",
     )
 

@@ -1,3 +1,5 @@
+import json
+
 from refold._condense.digest.render import OPENING, digest_text, limit_of
 from refold.testing import talk, view_of
 
@@ -171,3 +173,40 @@ def test_files_of_the_same_name_keep_their_paths_beside_their_identifiers():
     said = "\n".join(found["## Identifiers, and where they were last seen"])
     assert "- src/one/index.ts: name_" in said
     assert "- src/two/index.ts: other_" in said
+
+
+def test_an_error_that_came_again_in_what_stays_is_not_told_of_the_run_before():
+    def run(n, wrong):
+        return f'a: x | bash({{"command": "pytest -q"}}) as c{n}', f"t: c{n} = {wrong}"
+
+    transcript = talk(
+        "u: go", *run(1, "1 failed: test_a"), "a: I mend it. | read(a.py) as r", "t: r = x", *run(2, "1 failed: test_b")
+    )
+    messages = transcript.messages
+    assert "## Open errors" in digest_text(view_of(transcript), messages[:4])
+    assert "## Open errors" not in digest_text(view_of(transcript), messages[:4], staying=messages[4:])
+
+
+def test_what_is_said_on_the_way_is_told_without_the_steps_that_it_announces():
+    transcript = talk(
+        "u: go",
+        "a: The fixture writes to the real folder. Now I'll look at the others: | read(a.py) as c1",
+        "t: c1 = x",
+        "a: One more pass over a.py. | read(a.py) as c2",
+        "t: c2 = x",
+        "u: and",
+    )
+    text = digest_text(view_of(transcript), transcript.messages[1:5])
+    assert "- The fixture writes to the real folder.\n" in text
+    assert "One more pass" not in text
+    assert "Now I'll look" not in text.partition("## State and next step")[0]
+
+
+def test_the_heads_of_identifiers_are_names_of_files_on_windows_too():
+    names = " ".join(f"load_items{n}(save_items{n})" for n in range(4))
+    path = json.dumps({"path": "D:\\shop\\src\\store.py"})
+    transcript = talk(
+        "u: go", f"a: x | edit({path}) as c0", "t: c0 = ok", f"a: x | read({path}) as c1", f"t: c1 = {names}", "u: on"
+    )
+    text = digest_text(view_of(transcript), transcript.messages[1:5])
+    assert "\n- store.py: " in text

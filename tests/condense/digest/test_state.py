@@ -124,7 +124,7 @@ def test_junk_is_nothing_that_was_done_and_a_try_that_failed_is_told():
         "a: The cache did not help, so it is still broken.",
         "u: and",
     )
-    assert tried(transcript, transcript.messages) == ("The cache did not help, so it is still broken. (turn 2)",)
+    assert tried(transcript, transcript.messages) == ("The cache did not help, so it is still broken.",)
     text = digest_text(view_of(transcript, window=20_000), transcript.messages[:-1])
     assert "session limit" not in text
 

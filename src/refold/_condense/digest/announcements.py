@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["SENTENCE", "announces", "points_back", "without_announcements"]
+__all__ = ["HEADING", "SENTENCE", "announces", "points_back", "without_announcements"]
 
 SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 # Sentences that say what is done next, also as an imperative or a bare participle ("Checking …").
@@ -62,14 +62,12 @@ def points_back(sentence: str) -> bool:
     return POINTS_BACK.match(sentence) is not None
 
 
-def without_announcements(text: str, *, alone: bool = False) -> str:
-    """Return the sentences of a text that neither announce a step, introduce what follows, nor ask, as one line.
+def without_announcements(text: str) -> str:
+    """Return the sentences of a text that say something alone, as one line.
 
-    With `alone` those are left out, too, that point back at what was said before.
+    Those are left out that announce a step, introduce what follows, ask, or point back at what was said before.
     """
     sentences = (each.strip() for each in SENTENCE.split(HEADING.sub("", text)))
     return " ".join(
-        each
-        for each in sentences
-        if each and not (each.endswith(INTRODUCES) or announces(each) or (alone and points_back(each)))
+        each for each in sentences if each and not (each.endswith(INTRODUCES) or announces(each) or points_back(each))
     )

@@ -52,7 +52,14 @@ FILLING = (
     "well so of course bitte das es danke alles so doch s'il vous plaît te y ça bien por favor eso todo gracias em "
     "frente isso tudo obrigado per favore pure tutto grazie пожалуйста это всё так спасибо"
 )
+PRAISING = (
+    "thanks thank thx ty great perfect nice cool awesome excellent wow amazing super toll genial prima danke merci "
+    "gracias obrigado obrigada grazie спасибо"
+)
+BESIDE = "very much so a lot many looking looks works working everything all is love"  # words around praise
 AGREES, FILLS = frozenset(AGREEING.split()), frozenset(FILLING.split())
+PRAISES = frozenset(PRAISING.split())
+IDLE = AGREES | FILLS | PRAISES | frozenset(BESIDE.split())
 AGREES_UNSPACED = re.compile(
     r"(?:はい|ええ|うん|了解(?:です)?|お願いします|続けて(?:ください)?|進めて(?:ください)?|いいです(?:よ|ね)?|好的?|可以|继续|繼續|是的?|行|嗯|没问题|"
     r"네|예|응|그래|좋아요?|좋습니다|계속(?: ?해(?:줘|주세요))?|진행(?: ?해(?:줘|주세요))?|[ 、。,，!！.~吧啊呀])+"
@@ -80,18 +87,29 @@ QUOTES = str.maketrans({'"': "'", "“": "'", "”": "'", "„": "'"})
 
 @memoized
 def goes_on(message: Message) -> bool:
-    """Tell whether a user's turn only agrees or tells to continue."""
+    """Tell whether a user's turn only agrees, tells to continue, thanks or praises."""
     text = own_text(message).strip().lower().replace("’", "'")
     if len(text) > SHORT or WORD.search(text) is None or any(not isinstance(part, Text) for part in message.parts):
         return False
     words = set(WORD.findall(text))
-    return (words <= AGREES | FILLS and not words.isdisjoint(AGREES)) or AGREES_UNSPACED.fullmatch(text) is not None
+    return (
+        (words <= AGREES | FILLS and not words.isdisjoint(AGREES))
+        or _praises(words)
+        or AGREES_UNSPACED.fullmatch(text) is not None
+    )
+
+
+def _praises(words: set[str]) -> bool:
+    """Tell whether words thank or praise, and do no more: they agree to nothing."""
+    return words <= IDLE and not words.isdisjoint(PRAISES) and words.isdisjoint(AGREES)
 
 
 def question_before(transcript: Transcript, message: Message) -> tuple[str, Message | None]:
     """Return what a short message of a user answers or agrees to, as one line, and the message that says it."""
     answer = own_text(message).strip()
     if not answer or len(answer) > SHORT or answer.endswith("?") or ASKS.match(answer):
+        return "", None
+    if _praises(set(WORD.findall(answer.lower()))):
         return "", None
     position = transcript.index.get(message.id, 0)
     for before in reversed(transcript.messages[max(position - BACK, 0) : position]):

@@ -4,7 +4,7 @@ All are sentences of its answers, word for word. An agent says much on the way t
 what may be, what it is asked. So a sentence counts by the words of its kind, and a verdict needs more: it names an item
 (an identifier, or words in code quotes), says in an indicative verb what holds of it, and neither announces nor doubts.
 
-What ends a turn comes before what was said on the way. Where there are several turns each sentence names its own.
+What ends a turn comes before what was said on the way. The latter names its turn where there are several.
 
 A decision does not stand for ever. What was wrong in a file is marked once the file was changed (`CHANGED`). A later
 sentence that takes an item back by name ("not `a.py` after all", "reverted
@@ -17,12 +17,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from refold._condense.call_facts import plain_name, writes
+from refold._condense.call_facts import plain_name
 from refold._condense.call_outline import one_line
 from refold._condense.digest.announcements import SENTENCE, announces, points_back
 from refold._condense.digest.identifier_kinds import kind_of
 from refold._condense.digest.turns import turn_ends, turns_at
-from refold._condense.text_calls import text_result
+from refold._condense.last_changes import is_changed_after
 from refold._salience.atoms import KNOWN, names_of
 from refold._salience.lazy_table import LazyTable
 from refold._text.sign_runs import SignRuns
@@ -229,34 +229,18 @@ def verdicts(transcript: Transcript, messages: Sequence[Message], standing: Sequ
 
 
 def _of_turn(transcript: Transcript, message: Message) -> str:
-    """Return the mark with the turn of a message, nothing where there is only one."""
+    """Return the mark with the turn of what was said on the way, nothing where there is only one turn."""
     turns = turns_at(transcript)
-    return f" (turn {turns[transcript.index[message.id]]})" if turns and turns[-1] > 1 else ""
+    if not turns or turns[-1] <= 1 or message.id in turn_ends(transcript):
+        return ""
+    return f" (turn {turns[transcript.index[message.id]]})"
 
 
 def _outdated(transcript: Transcript, message: Message, conclusion: _Conclusion) -> str:
     """Return the mark of a sentence on what is wrong in a file that was changed after it."""
     if not DEFECT.search(conclusion.line):
         return ""
-    changed, position = _last_changes(transcript), transcript.index[message.id]
-    return CHANGED if any(changed.get(_file_name(item), -1) > position for item in conclusion.items) else ""
-
-
-@memoized
-def _last_changes(transcript: Transcript) -> dict[str, int]:
-    """Return where in a transcript each file was changed last, by its name, in small letters."""
-    failed = {result.call_id for message in transcript.messages for result in message.results if result.is_error}
-    changed: dict[str, int] = {}
-    for position, message in enumerate(transcript.messages):
-        told = text_result(transcript, position)
-        for call in (*message.calls, *((told[0],) if told else ())):
-            paths = writes(call) if call.call_id not in failed else ()
-            changed.update((_file_name(path), position) for path in paths)
-    return changed
-
-
-def _file_name(path: str) -> str:
-    return path.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1].lower()
+    return CHANGED if any(is_changed_after(transcript, message.id, item) for item in conclusion.items) else ""
 
 
 @memoized

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from refold._condense.call_facts import is_shell, plain_name, reads, writes
 from refold._condense.call_outline import call_line, content_summary, one_line
 from refold._condense.digest import conclusions, task_lists
-from refold._condense.digest.announcements import without_announcements
+from refold._condense.digest.announcements import HEADING, without_announcements
 from refold._condense.digest.conclusions import prose
 from refold._condense.digest.identifier_kinds import argument_names
 from refold._condense.digest.identifier_ledger import identifiers_of
@@ -55,7 +55,7 @@ VALUE = re.compile(
     re.M,
 )
 CODE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\.?")  # in place of a value: an expression
-OPENING = 300  # characters of an answer that are quoted as its beginning
+OPENING = 300  # characters of an answer that are quoted
 SHORTEST = 16  # characters of what is said on the way to the next call
 
 
@@ -114,7 +114,7 @@ def no_work(text: str) -> bool:
 def openings(transcript: Transcript, messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return how the assistant's last words of each turn begin, and what else it said, both newest first.
 
-    Sentences that only announce the next step are left out, and code.
+    Of the latter those sentences are left out that only announce the next step; code is of both.
     """
     closing: dict[str, None] = {}
     others: dict[str, None] = {}
@@ -134,13 +134,13 @@ def openings(transcript: Transcript, messages: Sequence[Message]) -> tuple[tuple
 
 @memoized
 def _opening(message: Message) -> str:
-    return one_line(without_announcements(prose(message)) or prose(message), OPENING)
+    return one_line(HEADING.sub("", prose(message)), OPENING)
 
 
 @memoized
 def _on_the_way(message: Message) -> str:
     """Return what an answer says on the way to the next call, without the sentences that only announce the call."""
-    line = one_line(without_announcements(prose(message), alone=True), OPENING)
+    line = one_line(without_announcements(prose(message)), OPENING)
     return line if len(line) >= SHORTEST else ""
 
 

@@ -182,7 +182,8 @@ def _rendered(
         taken.append(lines)
         spent += cost
     named = words_in(line for lines in taken for line in lines)
-    unnamed = _with_short_sources([atom for atom in atoms if atom.text not in named], named)
+    paths = {line.partition(" (")[0] for lines in taken for line in lines} | named
+    unnamed = _with_short_sources([atom for atom in atoms if atom.text not in named], paths)
     identifiers, cost = _identifiers_within(counter, unnamed, limit - spent)
     spent += cost
     for lines, section in zip(taken, listed, strict=True):
@@ -204,7 +205,7 @@ def _rendered(
 
 def _with_short_sources(atoms: Sequence[Atom], named: set[str]) -> list[Atom]:
     """Return identifiers with the name of their file where a line names its path and no other file has that name."""
-    names = {source: source.rsplit("/", 1)[-1] for source in {atom.source for atom in atoms}}
+    names = {source: source.replace("\\", "/").rsplit("/", 1)[-1] for source in {atom.source for atom in atoms}}
     files: dict[str, int] = {}
     for name in names.values():
         files[name] = files.get(name, 0) + 1

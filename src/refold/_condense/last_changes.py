@@ -1,0 +1,50 @@
+"""Tells whether a file was changed after a message: what was read or said of it before may not hold any more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refold._condense.call_facts import reads, writes
+from refold._condense.shell_commands import plain_path
+from refold._condense.text_calls import text_result
+from refold.core.messages import memoized
+
+if TYPE_CHECKING:
+    from refold.core.messages import MessageId, ToolCall
+    from refold.core.transcript import Transcript
+
+__all__ = ["is_changed_after", "stale_mark"]
+
+STALE = "; the file was changed after this"
+
+
+def is_changed_after(transcript: Transcript, message: MessageId, path: str) -> bool:
+    """Tell whether a call behind a message changed a file; a path that ends in another names the same file."""
+    position, mine = transcript.index[message], f"/{plain_path(path)}".lower()
+    return any(
+        at > position and (mine.endswith(other) or other.endswith(mine))
+        for other, at in _changes(transcript).get(_name(path), {}).items()
+    )
+
+
+def stale_mark(transcript: Transcript, message: MessageId, call: ToolCall | None) -> str:
+    """Return the mark of an output that shows a file as it was before a later change, nothing of any other."""
+    ref = reads(call) if call else None
+    return STALE if ref and is_changed_after(transcript, message, ref.path) else ""
+
+
+@memoized
+def _changes(transcript: Transcript) -> dict[str, dict[str, int]]:
+    """Return where in a transcript each file was changed last, by its name and path, in small letters."""
+    failed = {result.call_id for message in transcript.messages for result in message.results if result.is_error}
+    changes: dict[str, dict[str, int]] = {}
+    for position, message in enumerate(transcript.messages):
+        told = text_result(transcript, position)
+        for call in (*message.calls, *((told[0],) if told else ())):
+            for path in writes(call) if call.call_id not in failed else ():
+                changes.setdefault(_name(path), {})[f"/{plain_path(path)}".lower()] = position
+    return changes
+
+
+def _name(path: str) -> str:
+    return plain_path(path).rstrip("/").rsplit("/", 1)[-1].lower()
