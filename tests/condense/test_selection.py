@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 from msgspec.structs import replace
 
 from refold._condense.selection import PARTS
@@ -147,3 +149,17 @@ def test_parts_of_a_read_say_that_the_file_was_changed_after_it():
     assert "the file was changed after this" not in read_and()
     assert read_and(edit, "t: e = ok").endswith("lines; the file was changed after this")
     assert "the file was changed after this" not in read_and(edit, "t! e = no such text")
+
+
+def test_short_answers_stand_behind_their_questions_however_long_the_messages_are_that_ask():
+    lines = ["u: Mend the rates."]
+    for part in range(12):
+        names = "\n".join(f"rate_table_{part}_{n} maps zone_code_{n} to base_price_{n}" for n in range(60))
+        long = "\n".join(f"step {part} has part {n} of the plain words that nobody needs" for n in range(80))
+        lines += [f"a: step {part} of zone_code | search(part{part}) as c{part}", f"t: c{part} = {names}"]
+        lines += [f"a: {long}\nShall I go to part {part} of the plan in version {part}?", "u: yes"]
+    lines += ["a: rate_table_1_2 and rate_table_5_5 | read(a.py) as z", f"t: z = {FILLING}"]
+    said = [text_of(message) for message in fitted(talk(*lines), 12_000).messages]
+    asked = [before for before, answer in pairwise(said) if answer == "yes"]
+    assert len(asked) == 12
+    assert sum("Shall I go to part" in before for before in asked) >= 5

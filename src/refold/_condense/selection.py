@@ -27,7 +27,7 @@ from refold._condense.reductions import (
     results_in,
     strip_seen_images,
 )
-from refold._condense.steering import scores_of, weigh, weigh_answers
+from refold._condense.steering import scores_of, weigh, weigh_answers, weigh_questions
 from refold._salience.atoms import names_of, spoken, words_between
 from refold._salience.cover import Cover, Unit
 from refold._salience.lazy_table import LazyTable
@@ -101,7 +101,9 @@ class Selection:
         units = list(_units(draft, log, worth, areas))
         scores = scores_of(draft.view.transcript)
         weigh(_steered(draft, units, scores), scores, draft.view.goal_tokens)
-        weigh_answers(_answering(draft, units), scores, draft.view.goal_tokens)
+        answering = list(_answering(draft, units))
+        weigh_answers(answering, scores, draft.view.goal_tokens)
+        weigh_questions(answering, draft.view.transcript, draft.view.goal_tokens)
         _weigh_directives(draft, units, areas)
         stated = frozenset().union(*map(statements_in, draft.remaining()))
         self.cover = Cover(units, worth.of, covered, stated)
