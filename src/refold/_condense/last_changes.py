@@ -39,8 +39,8 @@ def _changes(transcript: Transcript) -> dict[str, dict[str, int]]:
     failed = {result.call_id for message in transcript.messages for result in message.results if result.is_error}
     changes: dict[str, dict[str, int]] = {}
     for position, message in enumerate(transcript.messages):
-        told = text_result(transcript, position)
-        for call in (*message.calls, *((told[0],) if told else ())):
+        pair = text_result(transcript, position)
+        for call in (*message.calls, *((pair[0],) if pair else ())):
             for path in writes(call) if call.call_id not in failed else ():
                 changes.setdefault(_name(path), {})[f"/{plain_path(path)}".lower()] = position
     return changes

@@ -56,10 +56,10 @@ PRAISING = (
     "thanks thank thx ty great perfect nice cool awesome excellent wow amazing super toll genial prima danke merci "
     "gracias obrigado obrigada grazie спасибо"
 )
-BESIDE = "very much so a lot many looking looks works working everything all is love"  # words around praise
+AROUND_PRAISE = "very much so a lot many looking looks works working everything all is love"  # words around praise
 AGREES, FILLS = frozenset(AGREEING.split()), frozenset(FILLING.split())
 PRAISES = frozenset(PRAISING.split())
-IDLE = AGREES | FILLS | PRAISES | frozenset(BESIDE.split())
+IDLE = AGREES | FILLS | PRAISES | frozenset(AROUND_PRAISE.split())
 AGREES_UNSPACED = re.compile(
     r"(?:はい|ええ|うん|了解(?:です)?|お願いします|続けて(?:ください)?|進めて(?:ください)?|いいです(?:よ|ね)?|好的?|可以|继续|繼續|是的?|行|嗯|没问题|"
     r"네|예|응|그래|좋아요?|좋습니다|계속(?: ?해(?:줘|주세요))?|진행(?: ?해(?:줘|주세요))?|[ 、。,，!！.~吧啊呀])+"

@@ -271,6 +271,8 @@ def _concludes(sentence: str, items: frozenset[str], *, strong: bool) -> bool:
         return reason is not None or (bool(items) and not MEANS.search(sentence))
     if CHOSEN.search(sentence):
         return True
+    if DOUBTED.search(sentence):
+        return False
     return bool(items) or not sentence.isascii() or len(sentence.split()) >= FEWEST
 
 

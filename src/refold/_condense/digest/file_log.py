@@ -87,8 +87,8 @@ def file_log(transcript: Transcript) -> tuple[FileRecord, ...]:
     scripts = Scripts()
     for position, (message, turn) in enumerate(zip(transcript.messages, turns_at(transcript), strict=True)):
         log.turn = turn
-        if (told := text_result(transcript, position)) and took_effect(*told):
-            log.take(told[0], tuple(edit.path for edit in scripts.ran(told[0])))
+        if (pair := text_result(transcript, position)) and took_effect(*pair):
+            log.take(pair[0], tuple(edit.path for edit in scripts.ran(pair[0])))
         for call in message.calls:
             result = results.get(call.call_id) if call.call_id else None
             if result is None or took_effect(call, result):

@@ -189,8 +189,8 @@ def answered(view: View, messages: Iterable[Message]) -> Iterator[tuple[ToolCall
     """
     index = view.transcript.index
     for message in messages:
-        if message.role == "user" and message.id in index and (told := text_result(view.transcript, index[message.id])):
-            yield told
+        if message.role == "user" and message.id in index and (pair := text_result(view.transcript, index[message.id])):
+            yield pair
         for result in reversed(message.results):
             call = view.call_of(message, result)
             if call is not None:

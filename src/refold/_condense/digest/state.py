@@ -144,9 +144,9 @@ def _last_words(view: View) -> Iterator[str]:
             break
         for call, result in answered(view, [message]) if len(calls) < CALLS else ():
             ends[call.call_id] = _end(view, position, call, result)
-        told = text_call(message)
-        made = (told,) if told and told.call_id in ends else message.calls
-        calls += [call_line(call) + ends.get(call.call_id, "") for call in reversed(made)]
+        command = text_call(message)
+        own = (command,) if command and command.call_id in ends else message.calls
+        calls += [call_line(call) + ends.get(call.call_id, "") for call in reversed(own)]
         if message.role == "assistant" and (words := _stated(message)):
             turn = turns_at(transcript)[position]
             ended_turn = not calls and any(each.calls for each in transcript.messages)  # some act by words alone
