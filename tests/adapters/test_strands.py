@@ -56,7 +56,8 @@ class Strands(AdapterHarness):
         self.agent(conversation).conversation_manager.rewind(0)
 
     def close(self):
-        for loop in self.loops.values():
+        for conversation, loop in self.loops.items():
+            loop.run(self.agents[conversation].model.client.close())
             loop.close()
 
 
