@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
 export PYTHONDONTWRITEBYTECODE :=
 
 # The frameworks that have an adapter: an extra, a lock, an environment and a file of tests for each.
-ADAPTERS := google-adk langchain litellm openai-agents pydantic-ai strands
+ADAPTERS := agent-framework google-adk haystack langchain litellm openai-agents pydantic-ai strands
 
 .PHONY: demo test test-deep adapters quick lint types docs screenshots site changelog lock lock-adapters clean
 

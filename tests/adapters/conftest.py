@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else it fetches prices when it is imported
+os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # no network
 
 
 def packages(path):
