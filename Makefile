@@ -12,6 +12,9 @@ export PYTHONDONTWRITEBYTECODE :=
 # The frameworks that have an adapter: an extra, a lock, an environment and a file of tests for each.
 ADAPTERS := agent-framework google-adk haystack langchain litellm openai-agents pydantic-ai strands
 
+# Those that are no Python: a folder of js/ with its tests. They run with all adapters, where npm is installed.
+SHIMS := $(if $(filter file,$(origin ADAPTERS)),$(if $(shell command -v npm),refold-ai-sdk))
+
 .PHONY: demo test test-deep adapters quick lint types docs screenshots site changelog lock lock-adapters clean
 
 demo: $(VENV)/.ready
@@ -29,10 +32,13 @@ test-deep: $(VENV)/.ready-dev
 	REFOLD_DEEP=1 $(PYTEST)
 
 # The laws of the adapters, each with the real framework; ADAPTERS="langchain" takes one of them.
-adapters: $(ADAPTERS:%=adapter-%)
+adapters: $(ADAPTERS:%=adapter-%) $(SHIMS:%=shim-%)
 
 adapter-%: .venv-adapters/%/.ready
 	.venv-adapters/$*/bin/python -m pytest -n $(WORKERS) -q tests/adapters/test_$(subst -,_,$*).py
+
+shim-%: js/%/node_modules/.ready $(VENV)/.ready-dev
+	$(BIN)/python -m pytest -q js/$*
 
 # The tests that start no server, process or database, and take no time to speak of.
 quick: $(VENV)/.ready-dev
@@ -78,7 +84,7 @@ lock-adapter-%: $(VENV)/.ready-dev
 	    --generate-hashes --no-header --no-annotate --no-emit-index-url -q -o requirements/adapters/$*.txt
 
 clean:
-	rm -rf $(VENV) .venv-adapters .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist site
+	rm -rf $(VENV) .venv-adapters js/*/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist site
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -101,4 +107,9 @@ $(VENV)/.ready-site: requirements/site.txt | $(VENV)/bin/python
 	$(PYTHON) -m venv .venv-adapters/$*
 	.venv-adapters/$*/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r $<
 	.venv-adapters/$*/bin/python -m pip install -q --disable-pip-version-check --no-deps -e .
+	touch $@
+
+.PRECIOUS: js/%/node_modules/.ready
+js/%/node_modules/.ready: js/%/package-lock.json
+	npm ci --prefix js/$* --silent --no-audit --no-fund
 	touch $@
