@@ -96,7 +96,7 @@ def main(arguments: Sequence[str]) -> int:
     for name in options.names or [name for name in TRIALS if (options.agents / name).is_dir()]:
         folder = options.agents.resolve() / name
         if options.install:
-            install(AGENTS[name], folder)
+            install(AGENTS[name].registry, AGENTS[name].packages, folder)
         try:
             print(f"{name} {_version(name, folder)}: {tried(name, folder, options.keep)}")
         except (RuntimeError, ValueError, OSError, subprocess.SubprocessError) as error:

@@ -143,3 +143,30 @@ def test_a_conversation_in_a_crowded_window_is_compacted_when_its_room_is_used_a
     logged = [record.fields for record in caplog.records if record.message == "thrashing"]
     assert [(str(each["fixed"]), str(each["room"])) for each in logged] == [(seen["fixed"], seen["room"])]
     assert [each.status for each in provider.received] == [200] * 40
+
+
+@pytest.mark.parametrize("last", [1, 2], ids=["one-result", "parallel-results"])
+@pytest.mark.parametrize("words", [1_400, 2_100])
+def test_results_that_the_model_has_not_seen_yet_are_whole_where_they_fit(gateway, words, last):
+    # goals did not count instructions that are messages: what had just been read came as "[output cleared]"
+    serving, provider = gateway(["ok"], window=20_000, background=False)
+    body = chat(24, size=120)
+    body["messages"][0]["content"] = rules(words)
+    body["messages"].insert(1, {"role": "user", "content": TASK})
+    calls = [
+        {
+            "id": f"new{number}",
+            "type": "function",
+            "function": {"name": "read", "arguments": f'{{"path": "last{number}.py"}}'},
+        }
+        for number in range(last)
+    ]
+    outputs = [" ".join(f"new{number}x{place}" for place in range(360 // last)) for number in range(last)]
+    results = [
+        {"role": "tool", "tool_call_id": each["id"], "content": text} for each, text in zip(calls, outputs, strict=True)
+    ]
+    body["messages"] += [{"role": "assistant", "content": None, "tool_calls": calls}, *results]
+    _, headers, _ = call(serving.url, body=body)
+    assert told(headers)["done"] == "compacted"
+    assert provider.received[-1].body["messages"][-last:] == results
+    assert provider.received[-1].tokens < 14_000

@@ -40,6 +40,7 @@ import asyncio
 import re
 import time
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -549,6 +550,11 @@ class Conversation:
         words = (message for message in reversed(self.transcript.messages) if message.role == "user")
         newest = next((message for message in words if not message.results), None)
         return 0 if newest is None else self._tokens(newest, bound)
+
+    def unseen_size(self, bound: Bound) -> int:
+        """Return the tokens of results that no answer has followed yet: the model sees them for the first time."""
+        unanswered = takewhile(lambda message: message.role != "assistant", reversed(self.transcript.messages))
+        return sum(self._tokens(message, bound) for message in unanswered if message.results)
 
     def usage(self) -> Usage | None:
         """Return the last report, in messages of the view; None where plans have changed since."""

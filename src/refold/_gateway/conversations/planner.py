@@ -14,11 +14,11 @@ from refold._gateway.conversations.best_plan import PlanningInput
 from refold._gateway.conversations.failed import CompactionAborted, PlanConflict
 from refold._gateway.conversations.planning import Planning
 from refold._gateway.conversations.store_access import finished
-from refold._gateway.conversations.thrash import crowded_goal, with_room
+from refold._gateway.conversations.thrash import crowded_goal, goal_with_results, with_room
 from refold._gateway.observability.logs import log_event
 from refold._gateway.observability.metrics import NOTHING, reason_of
 from refold._gateway.observability.tracing import compaction_span
-from refold.core.budget import Usage
+from refold.core.budget import Share, Usage
 from refold.core.plan import Base, Plan
 from refold.core.policy import Policy
 from refold.core.view import Cause
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from refold._gateway.conversations.provenance import StaleThinking
     from refold._gateway.observability.metrics import Metrics
     from refold._gateway.settings import GatewaySettings
+    from refold.core.budget import Budget
     from refold.handlers import Handlers
     from refold.models.provider_errors import ProviderError
     from refold.sessions._context_stats import CompactionStats
@@ -339,9 +340,7 @@ class Planner:
         options = options if keep_recent is None else with_keep_recent(options, keep_recent)
         by_size = policy is None and cause is not Cause.MANUAL
         if by_size:
-            fixed, request = conversation.fixed_tokens(bound, fixed_part), conversation.request_size(bound)
-            goal = bound.policy.goal.tokens(budget, fixed_part.tokens)
-            options = replace(options, goal=crowded_goal(conversation.thrashing, goal, budget.input, fixed, request))
+            options = replace(options, goal=_goal(target, budget, fixed_part.tokens))
         too_large = by_size and (cause is not Cause.THRESHOLD or conversation.measure(bound, fixed_part) > budget.input)
         work = PlanningInput(
             messages, options, conversation.estimates, conversation.stale_edits(bound), self._handlers,
@@ -411,8 +410,27 @@ def _with_room(target: CompactionTarget) -> CompactionTarget:
     if conversation.wants(target.dialect).output is not None:
         return target
     fixed = conversation.fixed_tokens(bound, conversation.fixed_part(target.dialect, bound))
-    budget = with_room(bound.budget, fixed, conversation.request_size(bound))
+    budget = with_room(bound.budget, fixed, conversation.request_size(bound) + conversation.unseen_size(bound))
     return target if budget is bound.budget else replace(target, bound=replace(bound, budget=budget))
+
+
+def _goal(target: CompactionTarget, budget: Budget, beside: int) -> int | None:
+    """Return the size to compact to; None where it is the policy's own, which knows of `beside` tokens that stay.
+
+    Instructions that are messages stay as well, and so should results that the model has not seen: it would make the
+    same calls again.
+    """
+    conversation, bound = target.conversation, target.bound
+    fixed = conversation.fixed_tokens(bound, conversation.fixed_part(target.dialect, bound))
+    if fixed >= budget.input:
+        return None
+    request, unseen = conversation.request_size(bound), conversation.unseen_size(bound)
+    own = bound.policy.goal.tokens(budget, beside)
+    goal = own
+    if isinstance(bound.policy.goal, Share) and bound.policy.goal.min_message_share:
+        goal = max(bound.policy.goal.tokens(budget, fixed), goal_with_results(budget.input, fixed, unseen))
+    crowded = crowded_goal(conversation.thrashing, goal, budget.input, fixed, request + unseen)
+    return goal if crowded is None and goal > own else crowded
 
 
 def _plausible(target: CompactionTarget) -> bool:

@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.plan import Plan
 
-__all__ = ["Thrash", "crowded_goal", "thrash", "with_room"]
+__all__ = ["Thrash", "crowded_goal", "goal_with_results", "thrash", "with_room"]
 
 CLOSE = 5  # calls: fewer between two compactions are too few
 CROWDED = 0.6  # of the input budget: what a plan leaves above that is for the most part what no plan removes
 LOOKED_AT = 8  # compactions, the newest
 SHARE = 0.35  # of the room that messages may have after a compaction
+REQUEST_SHARE = 0.6  # of it, where the request that is worked on and results that the model has not seen need that much
 LEAST = 300  # tokens of messages that a goal allows beside the request that is worked on: a digest, the newest result
 DEEPEST = 3  # times that the share is halved
 
@@ -61,15 +62,23 @@ def crowded_goal(thrashing: Thrash | None, goal: int, limit: int, fixed: int, re
     """Return the size to compact to, in tokens, where a goal cannot be reached or is not deep enough; else None.
 
     A goal below what no compaction removes would leave neither a digest nor the newest results. `request` are the
-    tokens of the user's newest words, which stay.
+    tokens of the user's newest words and of results that no answer has followed yet: a model whose newest results are
+    shortened makes the same calls again.
     """
     if fixed >= limit:
         return None
-    most = int((limit - fixed) * SHARE)
-    least = min(most, LEAST + request)
+    room, needed = limit - fixed, LEAST + request
+    most = max(int(room * SHARE), min(needed, int(room * REQUEST_SHARE)))
+    least = min(most, needed)
     if thrashing is not None:
         return fixed + max(least, most >> min(thrashing.close - 1, DEEPEST))
     return fixed + most if goal < fixed + least else None
+
+
+def goal_with_results(limit: int, fixed: int, unseen: int) -> int:
+    """Return the size, in tokens, that keeps `unseen` tokens of results beside a share of the rest of the room."""
+    room = max(limit - fixed, 0)
+    return fixed + min(unseen + int(max(room - unseen, 0) * SHARE), int(room * REQUEST_SHARE)) if unseen else 0
 
 
 def with_room(budget: Budget, fixed: int, request: int) -> Budget:
