@@ -42,6 +42,7 @@ class Program:
     python: str = ""  # the version of Python; npm's where empty
     more: Callable[[str], Sequence[Sequence[str]]] | None = None  # commands for a further turn of the same session
     folder: str = ""  # that of another program, of which this is a variant
+    override: str = ""  # a requirement in place of one of the package's own
 
     @property
     def version(self) -> str:
@@ -149,17 +150,17 @@ PROGRAMS = {
         AGENTS["mini-swe-agent"].tools.run, AGENTS["mini-swe-agent"].environment, end=_submitted, python="3.12",
     ),
     "openhands": Program(
-        ("openhands==1.16.0",), 32_000,
+        ("openhands==1.16.0",), 48_000,
         lambda task: ("openhands", "--headless", "--override-with-envs", "--exit-without-confirmation", "-t", task),
         lambda command: ("terminal", {"command": command, "security_risk": "LOW"}),
         {"LLM_API_KEY": "none", "LLM_BASE_URL": "{url}/v1", "LLM_MODEL": "openai/gpt-4o"}, end=_finished, python="3.12",
     ),
     "mistral-vibe": Program(
-        # the version of certifi that it names was withdrawn
         ("mistral-vibe==3.0.3",), 32_000,
         lambda task: ("vibe", "--prompt", task, "--auto-approve", "--trust"),
         lambda command: ("bash", {"command": command}),
         {"OPENAI_API_KEY": "none"}, _vibe_settings, python="3.12",
         more=lambda task: [("vibe", "--continue", "--prompt", task, "--auto-approve", "--trust")],
+        override="certifi>=2026",  # the version that it names was withdrawn
     ),
 }  # fmt: skip

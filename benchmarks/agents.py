@@ -165,6 +165,9 @@ def _install(home: Path, names: Sequence[str]) -> None:
         program = PROGRAMS[name]
         if program.folder:
             continue
+        overrides = home / f"{name}.overrides.txt"
+        overrides.write_text(program.override)
+        os.environ["UV_OVERRIDE"] = str(overrides)
         install("pypi" if program.python else "npm", program.packages, home / name, program.python)
 
 
