@@ -14,7 +14,7 @@ from tools.recording.run import Run
 __all__ = ["NODE", "PROGRAMS", "Program"]
 
 CLAUDE = ("--model", "claude-opus-5-5", "--allowedTools", "Bash Read")
-COMPACTING = ("-c", "model_auto_compact_token_limit=16000")
+COMPACTING = ("-c", "model_auto_compact_token_limit=24000")
 NODE = "node@22.23.3"  # what some of the agents need, installed beside them
 
 Call = tuple[str, Mapping[str, Any]]

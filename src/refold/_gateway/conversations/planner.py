@@ -428,7 +428,7 @@ def _goal(target: CompactionTarget, budget: Budget, beside: int) -> int | None:
     own = bound.policy.goal.tokens(budget, beside)
     goal = own
     if isinstance(bound.policy.goal, Share) and bound.policy.goal.min_message_share:
-        goal = max(bound.policy.goal.tokens(budget, fixed), goal_with_results(budget.input, fixed, unseen))
+        goal = goal_with_results(bound.policy.goal.tokens(budget, fixed), budget.input, fixed, request, unseen)
     crowded = crowded_goal(conversation.thrashing, goal, budget.input, fixed, request + unseen)
     return goal if crowded is None and goal > own else crowded
 

@@ -75,10 +75,12 @@ def crowded_goal(thrashing: Thrash | None, goal: int, limit: int, fixed: int, re
     return fixed + most if goal < fixed + least else None
 
 
-def goal_with_results(limit: int, fixed: int, unseen: int) -> int:
-    """Return the size, in tokens, that keeps `unseen` tokens of results beside a share of the rest of the room."""
+def goal_with_results(goal: int, limit: int, fixed: int, request: int, unseen: int) -> int:
+    """Return a goal, in tokens; one that leaves too little for `unseen` results has a share of the rest beside them."""
     room = max(limit - fixed, 0)
-    return fixed + min(unseen + int(max(room - unseen, 0) * SHARE), int(room * REQUEST_SHARE)) if unseen else 0
+    if not unseen or goal >= fixed + LEAST + request + unseen:
+        return goal
+    return max(goal, fixed + min(unseen + int(max(room - unseen, 0) * SHARE), int(room * REQUEST_SHARE)))
 
 
 def with_room(budget: Budget, fixed: int, request: int) -> Budget:
