@@ -414,8 +414,8 @@ def _with_room(target: CompactionTarget) -> CompactionTarget:
     return target if budget is bound.budget else replace(target, bound=replace(bound, budget=budget))
 
 
-def _goal(target: CompactionTarget, budget: Budget, beside: int) -> int | None:
-    """Return the size to compact to; None where it is the policy's own, which knows of `beside` tokens that stay.
+def _goal(target: CompactionTarget, budget: Budget, fixed_apart: int) -> int | None:
+    """Return the size to compact to; None where it is the policy's own, which knows of `fixed_apart` tokens that stay.
 
     Instructions that are messages stay as well, and so should results that the model has not seen: it would make the
     same calls again.
@@ -425,7 +425,7 @@ def _goal(target: CompactionTarget, budget: Budget, beside: int) -> int | None:
     if fixed >= budget.input:
         return None
     request, unseen = conversation.request_size(bound), conversation.unseen_size(bound)
-    own = bound.policy.goal.tokens(budget, beside)
+    own = bound.policy.goal.tokens(budget, fixed_apart)
     goal = own
     if isinstance(bound.policy.goal, Share) and bound.policy.goal.min_message_share:
         goal = goal_with_results(bound.policy.goal.tokens(budget, fixed), budget.input, fixed, request, unseen)
