@@ -27,8 +27,10 @@ class GoogleADK(AdapterHarness):
         def failed(tool, args, tool_context, error):  # without it an exception of a tool ends the run
             return {"error": str(error)}
 
-        model = Gemini(model=setup.model, base_url=setup.root_url, client_kwargs={"api_key": "any"})
-        agent = Agent(name="reader", model=model, instruction=setup.system, tools=[read], on_tool_error_callback=failed)
+        self.gemini = Gemini(model=setup.model, base_url=setup.root_url, client_kwargs={"api_key": "any"})
+        agent = Agent(
+            name="reader", model=self.gemini, instruction=setup.system, tools=[read], on_tool_error_callback=failed
+        )
         self.plugin = CompactionPlugin(**setup.options)
         self.file = str(setup.folder / "sessions.db")
         self.app = App(name="reading", root_agent=agent, plugins=[self.plugin])
@@ -50,6 +52,7 @@ class GoogleADK(AdapterHarness):
         ):
             if event.is_final_response() and event.content:
                 answer = event.content.parts[0].text
+        await self.gemini.api_client.aio.aclose()  # it is for one event loop as well
         return answer
 
     def history(self, conversation):
