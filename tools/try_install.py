@@ -22,14 +22,13 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from refold.testing.provider import ScriptedReply  # noqa: E402
 from tools.recording.agents import AGENTS  # noqa: E402
-from tools.recording.run import FAREWELL, SUMMARY, TASK, Run, Step, running  # noqa: E402
+from tools.recording.run import FAREWELL, QUESTION, SUMMARY, TASK, Run, Step, running  # noqa: E402
 
 LINES = 850  # below the 30,000 characters from which Claude Code itself shows a part only
 COMMAND = f"seq -f 'step %05g of the build passed' {LINES}"
@@ -52,13 +51,24 @@ class Trial:
     play: Callable[[Run], object]
     restless: tuple[str, ...] = ()
     digest: bool = False
-    base_url: Callable[[dict[str, Any]], object] | None = None
 
 
 def _claude_code(run: Run) -> None:
     run.call("claude", "-p", TASK, *CLAUDE)
     run.call("claude", "--continue", "-p", "/compact", *CLAUDE)
     run.call("claude", "--continue", "-p", "What now?", *CLAUDE)
+
+
+def _codex(run: Run) -> None:
+    # hooks must be trusted at the terminal first, which a run without one cannot
+    exec_ = ("exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust")
+    run.call("codex", *exec_, TASK)
+    run.call("codex", *exec_, "-c", "model_auto_compact_token_limit=5000", "resume", "--last", QUESTION)
+    run.call("codex", *exec_, "resume", "--last", QUESTION)
+
+
+def _gemini_cli(run: Run) -> None:
+    run.call("gemini", "--yolo", "--model", "gemini-2.5-pro", "--prompt", TASK)
 
 
 TRIALS = {
@@ -71,6 +81,24 @@ TRIALS = {
         _claude_code,
         restless=(".claude.json",),
         digest=True,
+    ),
+    "codex": Trial(
+        {
+            ".codex/config.toml": '# mine\nmodel = "gpt-5"\nmodel_provider = "scripted"\n'
+            'tool_output_token_limit = 20000\napproval_policy = "never"\n'
+            'sandbox_mode = "danger-full-access"\ncheck_for_update_on_startup = false\n[analytics]\nenabled = false\n'
+            '[feedback]\nenabled = false\n[model_providers.scripted]\nname = "scripted"\nbase_url = "{url}/v1"\n'
+            'wire_api = "responses"\nenv_key = "OPENAI_API_KEY"',
+        },
+        _codex,
+        digest=True,
+    ),
+    "gemini-cli": Trial(
+        {
+            ".gemini/settings.json": '{\n\t"security": {"auth": {"selectedType": "gemini-api-key"}},\n\t"privacy": '
+            '{"usageStatisticsEnabled": false},\n\t"general": {"enableAutoUpdate": false}\n}\n'
+        },
+        _gemini_cli,
     ),
 }
 

@@ -30,7 +30,6 @@ def test_a_hook_that_was_never_called_is_no_success_and_one_that_was_is(
     well, words = found(refold)["hooks"]
     assert well
     assert words.startswith("PostToolUse 1; 0 outputs shortened")
-    assert refold("doctor", "codex").exit_code in (0, 2)
 
 
 def test_settings_that_were_changed_since_are_named(refold: Refold, home: Path) -> None:

@@ -44,6 +44,17 @@ def test_a_long_output_is_shortened_with_a_line_that_names_the_whole(call: Call,
 
 
 @pytest.mark.parametrize(
+    ("agent", "event", "decision"), [("codex", "PostToolUse", "block"), ("gemini-cli", "AfterTool", "deny")]
+)
+def test_an_agent_that_takes_a_reason_instead_of_an_output_gets_one(
+    call: Call, agent: str, event: str, decision: str
+) -> None:
+    answer = call(agent, ran(LONG, hook_event_name=event))
+    assert answer["decision"] == decision
+    assert "recall call-1" in answer["reason"].split("\n")[0]
+
+
+@pytest.mark.parametrize(
     "event",
     [
         ran({"stdout": "ok"}),

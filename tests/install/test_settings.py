@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -151,3 +152,81 @@ def test_what_cannot_be_done_is_refused_with_a_remedy(
     assert done.exit_code == 2
     assert message in done.stderr
     assert not list(home.iterdir())
+
+
+CODEX = b"""# mine
+model = "gpt-5"
+model_provider = "azure"  # at work
+
+[model_providers.azure]
+name = "Azure"
+base_url = "https://azure.example/v1"
+env_key = "AZURE_KEY"
+[mcp_servers.other]
+command = "other\""""
+
+
+@pytest.mark.parametrize("content", [None, b"", CODEX, CODEX.replace(b"\n", b"\r\n")])
+def test_codex_settings_are_restored_and_its_provider_is_that_of_the_user_behind_the_gateway(
+    content: bytes | None, refold: Refold, home: Path
+) -> None:
+    path = home / ".codex" / "config.toml"
+    path.parent.mkdir()
+    if content is not None:
+        path.write_bytes(content)
+    assert refold("install", "codex", "--gateway", "http://127.0.0.1:8080").exit_code == 0
+    settings = tomllib.loads(path.read_bytes().decode())
+    assert settings["model_provider"] == "refold"
+    assert settings["mcp_servers"]["refold"]["args"][-1] == "mcp"
+    provider = settings["model_providers"]["refold"]
+    assert provider["base_url"] == "http://127.0.0.1:8080/v1"
+    assert provider.get("env_key") == ("AZURE_KEY" if content else None)
+    assert set(json.loads((path.parent / "hooks.json").read_bytes())["hooks"]) == {
+        "PostToolUse", "PreCompact", "SessionStart",
+    }  # fmt: skip
+    assert refold("uninstall", "codex").exit_code == 0
+    assert content_of(path) == content
+    assert not (path.parent / "hooks.json").exists()
+
+
+def test_what_was_added_to_codex_settings_since_stays(refold: Refold, home: Path) -> None:
+    path = home / ".codex" / "config.toml"
+    path.parent.mkdir()
+    path.write_bytes(CODEX + b"\n")
+    refold("install", "codex", "--gateway", "http://127.0.0.1:8080")
+    path.write_bytes(path.read_bytes() + b"\n[mcp_servers.later]\ncommand = 'x'\n")
+    refold("uninstall", "codex")
+    assert path.read_bytes() == CODEX + b"\n\n[mcp_servers.later]\ncommand = 'x'\n"
+
+
+@pytest.mark.parametrize("content", [b"model = ", b"[mcp_servers.refold]\ncommand = 'x'\n"])
+def test_codex_settings_that_cannot_be_joined_are_refused(content: bytes, refold: Refold, home: Path) -> None:
+    path = home / ".codex" / "config.toml"
+    path.parent.mkdir()
+    path.write_bytes(content)
+    done = refold("install", "codex")
+    assert done.exit_code == 2
+    assert str(path) in done.stderr
+    assert path.read_bytes() == content
+    assert not (path.parent / "hooks.json").exists()
+
+
+@pytest.mark.parametrize("content", [None, b'{\n\t"hooks": {"AfterTool": []},\n\t"mcpServers": {}\n}'])
+def test_gemini_cli_s_settings_are_restored(content: bytes | None, refold: Refold, home: Path) -> None:
+    path = home / ".gemini" / "settings.json"
+    path.parent.mkdir()
+    if content is not None:
+        path.write_bytes(content)
+    assert refold("install", "gemini-cli").exit_code == 0
+    settings = json.loads(path.read_bytes())
+    assert len(settings["hooks"]["AfterTool"]) == 1
+    assert settings["mcpServers"]["refold"]["args"][-1] == "mcp"
+    path.write_text(json.dumps(settings, indent=4))  # as the agent writes it
+    refold("uninstall", "gemini-cli")
+    assert content_of(path) is None if content is None else json.loads(path.read_bytes()) == json.loads(content)
+
+
+def test_the_gateway_of_gemini_cli_is_a_variable_only(refold: Refold, home: Path) -> None:
+    done = refold("install", "gemini-cli", "--gateway", "http://127.0.0.1:8080")
+    assert done.exit_code == 2
+    assert "GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:8080" in done.stderr

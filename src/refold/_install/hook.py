@@ -20,6 +20,10 @@ MOST_LOGGED = 1_000_000  # bytes, after which the log begins again and the old o
 FASTEST = 8_000  # characters: an output this short is never shortened
 SKIPPED = ("Read", "read_file", "read")  # files come with line numbers, and edits quote them
 WORDS = ("stdout", "content", "result", "output", "text", "llmContent")  # fields with the words of a tool's output
+REPLACING = {
+    "codex": "block",
+    "gemini-cli": "deny",
+}  # whose reason stands in for the output
 READY = "digest.json"
 NOTED = "prepared"
 
@@ -80,12 +84,11 @@ def _shortened(agent: str, place: str, name: str, event: Event) -> tuple[Event, 
     if short is None:
         return {}, {}
     _write(file, text)
-    if name == "AfterTool":  # Gemini CLI: the words that the model gets instead
-        specific: Event = {"hookEventName": name, "tool_output": short}
-        return {"decision": "allow", "hookSpecificOutput": specific}, {"shortened": [len(text), len(short)]}
-    field = "updatedMCPToolOutput" if agent == "codex" else "updatedToolOutput"
-    specific = {"hookEventName": name, field: _with(output, at, short)}
-    return {"hookSpecificOutput": specific}, {"shortened": [len(text), len(short)]}
+    done = {"shortened": [len(text), len(short)]}
+    if agent in REPLACING:
+        return {"decision": REPLACING[agent], "reason": short}, done
+    specific: Event = {"hookEventName": name, "updatedToolOutput": _with(output, at, short)}
+    return {"hookSpecificOutput": specific}, done
 
 
 def _texts(output: Any, path: tuple[Any, ...] = ()) -> Any:
