@@ -15,7 +15,7 @@ ADAPTERS := agent-framework google-adk haystack langchain litellm openai-agents 
 # Those that are no Python: a folder of js/ with its tests. They run with all adapters, where npm is installed.
 SHIMS := $(if $(filter file,$(origin ADAPTERS)),$(if $(shell command -v npm),refold-ai-sdk))
 
-.PHONY: demo test test-deep adapters quick lint types docs screenshots site changelog lock lock-adapters clean
+.PHONY: demo test test-deep adapters quick lint types docs screenshots site dist changelog lock lock-adapters clean
 
 demo: $(VENV)/.ready
 	$(BIN)/refold demo
@@ -63,6 +63,15 @@ screenshots: $(VENV)/.ready-dev
 site: $(VENV)/.ready-site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
+# Builds the wheel and the source archive, checks them, installs the wheel in a clean environment, and runs it there.
+dist: $(VENV)/.ready-dist
+	rm -rf dist
+	$(BIN)/python -m uv build -q --python $(BIN)/python
+	$(BIN)/python -m twine check --strict dist/*.whl dist/*.tar.gz
+	$(PYTHON) -m venv dist/.venv
+	dist/.venv/bin/python -m pip install -q --disable-pip-version-check dist/*.whl
+	cd dist && .venv/bin/refold demo --json >/dev/null && .venv/bin/refold --version
+
 # Puts the fragments of changelog.d into CHANGELOG.md under the version of the package, and removes them.
 changelog: $(VENV)/.ready-dev
 	$(BIN)/towncrier build
@@ -76,6 +85,8 @@ lock: $(VENV)/.ready-dev
 	    --generate-hashes --no-header --no-annotate --no-emit-index-url -q -o requirements/gateway.txt
 	$(BIN)/python -m uv pip compile --group site -c requirements/dev.txt --universal --generate-hashes --no-header \
 	    --no-annotate --no-emit-index-url -q -o requirements/site.txt
+	$(BIN)/python -m uv pip compile --group dist -c requirements/dev.txt --universal --generate-hashes --no-header \
+	    --no-annotate --no-emit-index-url -q -o requirements/dist.txt
 
 lock-adapters: $(ADAPTERS:%=lock-adapter-%)
 
@@ -112,4 +123,8 @@ $(VENV)/.ready-site: requirements/site.txt | $(VENV)/bin/python
 .PRECIOUS: js/%/node_modules/.ready
 js/%/node_modules/.ready: js/%/package-lock.json
 	npm ci --prefix js/$* --silent --no-audit --no-fund
+	touch $@
+
+$(VENV)/.ready-dist: requirements/dist.txt $(VENV)/.ready-dev
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/dist.txt
 	touch $@
