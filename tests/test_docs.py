@@ -231,7 +231,7 @@ def test_the_command_lines_of_the_readme_name_commands_and_options_there_are():
     assert len(lines) >= 5
     for name, rest in lines:
         known = {opt for each in commands()[name].params for opt in each.opts}
-        assert set(re.findall(r"(?<= )--?[a-z-]+", rest.partition("#")[0])) <= known
+        assert set(re.findall(r"(?<= )--?[a-z-]+", re.split(r"#| -- ", rest)[0])) <= known
 
 
 def test_the_pages_say_what_is_here_and_nothing_of_how_it_came_about():
