@@ -71,6 +71,11 @@ def _gemini_cli(run: Run) -> None:
     run.call("gemini", "--yolo", "--model", "gemini-2.5-pro", "--prompt", TASK)
 
 
+def _pi(run: Run) -> None:
+    run.write(".pi/agent/models.json", {"providers": {"anthropic": {"baseUrl": run.url}}})
+    run.call("pi", "--provider", "anthropic", "--model", "claude-opus-4-5", "--thinking", "low", "--print", TASK)
+
+
 TRIALS = {
     "claude-code": Trial(
         {
@@ -93,6 +98,7 @@ TRIALS = {
         _codex,
         digest=True,
     ),
+    "pi": Trial({".pi/agent/extensions/other.ts": "export default function () {}"}, _pi),
     "gemini-cli": Trial(
         {
             ".gemini/settings.json": '{\n\t"security": {"auth": {"selectedType": "gemini-api-key"}},\n\t"privacy": '
@@ -136,7 +142,7 @@ def tried(name: str, folder: Path) -> str:
         _refold(run, "install", name)
         installed = _listed(run.home) - files
         for path in trial.settings:
-            _require("refold" in (run.home / path).read_text() or len(trial.settings) > 1, f"{path} is unchanged")
+            _require("refold" in (run.home / path).read_text() or bool(installed), f"{path} is unchanged")
         trial.play(run)
         words = _shortened(run)
         if trial.digest:
@@ -164,7 +170,7 @@ def tried(name: str, folder: Path) -> str:
 
 def _script(run: Run) -> list[Step]:
     return [
-        ScriptedReply("The build.", [run.tools.run(COMMAND)]),
+        ScriptedReply("The build.", [run.tools.run(COMMAND)], thinking="First the build."),
         "It passed.",
         f"<summary>{SUMMARY}</summary>",
         FAREWELL,

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from refold._install.options import HOOK
+
 Refold = Callable[..., Result]
 
 # settings of users, as they write them: with their own indentation, hooks and empty values
@@ -230,3 +232,25 @@ def test_the_gateway_of_gemini_cli_is_a_variable_only(refold: Refold, home: Path
     done = refold("install", "gemini-cli", "--gateway", "http://127.0.0.1:8080")
     assert done.exit_code == 2
     assert "GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:8080" in done.stderr
+
+
+def test_pi_gets_an_extension_that_calls_the_hook_and_loses_it_again(refold: Refold, home: Path) -> None:
+    servers = home / ".pi" / "agent" / "mcp.json"
+    servers.parent.mkdir(parents=True)
+    servers.write_text('{"mcpServers": {"other": {"command": "x"}}}')
+    refold("install", "pi")
+    extension = servers.parent / "extensions" / "refold.ts"
+    assert f'"{HOOK}", "pi"' in extension.read_text()
+    assert set(json.loads(servers.read_text())["mcpServers"]) == {"other", "refold"}
+    refold("uninstall", "pi")
+    assert not extension.exists()
+    assert servers.read_text() == '{"mcpServers": {"other": {"command": "x"}}}'
+
+
+def test_an_extension_of_another_is_not_replaced(refold: Refold, home: Path) -> None:
+    extension = home / ".pi" / "agent" / "extensions" / "refold.ts"
+    extension.parent.mkdir(parents=True)
+    extension.write_text("export default 1")
+    assert refold("install", "pi").exit_code == 2
+    assert extension.read_text() == "export default 1"
+    assert refold("install", "pi", "--gateway", "http://127.0.0.1:8080").exit_code == 2
