@@ -76,6 +76,10 @@ def _pi(run: Run) -> None:
     run.call("pi", "--provider", "anthropic", "--model", "claude-opus-4-5", "--thinking", "low", "--print", TASK)
 
 
+def _opencode(run: Run) -> None:
+    run.call("opencode", "run", TASK)
+
+
 TRIALS = {
     "claude-code": Trial(
         {
@@ -99,6 +103,15 @@ TRIALS = {
         digest=True,
     ),
     "pi": Trial({".pi/agent/extensions/other.ts": "export default function () {}"}, _pi),
+    "opencode": Trial(
+        {
+            ".config/opencode/opencode.json": '{"$schema": "https://opencode.ai/config.json", '
+            '"autoupdate": false, "share": "disabled", "model": '
+            '"anthropic/claude-opus-4-5",\n  "provider": {"anthropic": {"options": {"baseURL": "{url}/v1", "apiKey": '
+            '"none"}}}}'
+        },
+        _opencode,
+    ),
     "gemini-cli": Trial(
         {
             ".gemini/settings.json": '{\n\t"security": {"auth": {"selectedType": "gemini-api-key"}},\n\t"privacy": '

@@ -254,3 +254,16 @@ def test_an_extension_of_another_is_not_replaced(refold: Refold, home: Path) -> 
     assert refold("install", "pi").exit_code == 2
     assert extension.read_text() == "export default 1"
     assert refold("install", "pi", "--gateway", "http://127.0.0.1:8080").exit_code == 2
+
+
+def test_opencode_gets_a_plugin_that_calls_the_hook_and_loses_it_again(refold: Refold, home: Path) -> None:
+    settings = home / ".config" / "opencode" / "opencode.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('{"share": "disabled"}')
+    refold("install", "opencode")
+    plugin = settings.parent / "plugins" / "refold.ts"
+    assert f'"{HOOK}", "opencode"' in plugin.read_text()
+    assert json.loads(settings.read_text())["mcp"]["refold"]["command"][-1] == "mcp"
+    refold("uninstall", "opencode")
+    assert not plugin.exists()
+    assert settings.read_text() == '{"share": "disabled"}'

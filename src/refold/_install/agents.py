@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from refold._install import claude_code, codex, gemini_cli, pi
+from refold._install import claude_code, codex, gemini_cli, opencode, pi
 from refold._install.changes import Change, FileEdit, InstallRecord, changes, written
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ AGENTS = {
     "claude-code": AgentProgram("claude", claude_code.edits),
     "codex": AgentProgram("codex", codex.edits),
     "pi": AgentProgram("pi", pi.edits),
+    "opencode": AgentProgram("opencode", opencode.edits),
     "gemini-cli": AgentProgram("gemini", gemini_cli.edits),
 }
 
