@@ -137,3 +137,79 @@ def test_a_backup_that_cannot_be_written_leaves_the_session_as_it_is(run: Run, s
     assert refused.exit_code == 2
     assert session.read_bytes() == RECORDED.read_bytes()
     assert files(session) == [session.name]
+
+
+def test_what_an_agent_appends_while_the_session_is_read_is_noticed(
+    run: Run, session: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Path.read_bytes
+
+    def then_the_agent_writes(path: Path) -> bytes:
+        content = read(path)
+        with session.open("ab") as stream:
+            stream.write(b'{"type": "summary"}\n')
+        return content
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_bytes", then_the_agent_writes)
+        refused = run("compact", "--in-place", *SMALL, session)
+    assert refused.exit_code == 2
+    assert "was changed while it was compacted" in refused.stderr
+    assert session.read_bytes() == RECORDED.read_bytes() + b'{"type": "summary"}\n'
+    assert files(session) == [session.name]
+
+
+def test_an_agent_that_has_the_session_open_goes_on_writing_into_the_original(run: Run, session: Path) -> None:
+    with session.open("ab") as agent:
+        assert run("compact", "--in-place", *SMALL, session).exit_code == 0
+        agent.write(b'{"type": "summary"}\n')
+    assert Path(f"{session}.orig").read_bytes() == RECORDED.read_bytes() + b'{"type": "summary"}\n'
+
+
+def test_a_session_that_is_written_at_the_last_moment_gets_its_own_file_back(
+    run: Run, session: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace = Path.replace
+
+    def after_the_agent(path: Path, place: Path) -> Path:
+        with session.open("ab") as agent:
+            agent.write(b'{"type": "summary"}\n')
+        return replace(path, place)
+
+    monkeypatch.setattr(Path, "replace", after_the_agent)
+    refused = run("compact", "--in-place", *SMALL, session)
+    assert refused.exit_code == 2
+    assert session.read_bytes() == RECORDED.read_bytes() + b'{"type": "summary"}\n'
+    assert files(session) == [session.name]
+
+
+def test_a_session_whose_new_content_cannot_be_written_stays_without_a_backup(
+    run: Run, session: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    assert run("compact", "--in-place", *SMALL, session).exit_code == 2
+    assert session.read_bytes() == RECORDED.read_bytes()
+    assert files(session) == [session.name]
+
+
+def test_a_plan_is_never_written_over_the_session_nor_over_the_plan_of_another(run: Run, session: Path) -> None:
+    refused = run("compact", "--in-place", "--plan-out", session, *SMALL, session)
+    assert refused.exit_code == 2
+    assert "is the session, and would be lost" in refused.stderr
+    second = session.with_name("second.jsonl")
+    shutil.copy(session, second)
+    refused = run("compact", "--in-place", "--plan-out", session.with_name("plan.json"), *SMALL, session, second)
+    assert refused.exit_code == 2
+    assert "--plan-out keeps one plan" in refused.stderr
+    assert session.read_bytes() == second.read_bytes() == RECORDED.read_bytes()
+    assert files(session) == [session.name, second.name]
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may give a file away")
+def test_a_session_stays_its_owners(run: Run, session: Path) -> None:
+    os.chown(session, 12_345, 12_345)
+    assert run("compact", "--in-place", *SMALL, session).exit_code == 0
+    assert (session.stat().st_uid, session.stat().st_gid) == (12_345, 12_345)

@@ -219,3 +219,19 @@ def test_a_kind_that_is_not_written_a_session_without_messages_and_one_without_i
     )
     with pytest.raises(UnreadableTranscript, match="open it once with pi"):
         written(old, compacted(old))
+
+
+def test_half_a_surrogate_pair_is_written_as_the_escape_that_it_was(kind):
+    at = source(kind).rindex(b'"text":') + len(b'"text":')
+    at = source(kind).index(b'"', at) + 1
+    damaged = source(kind)[:at] + rb"\ud83d" + source(kind)[at:]
+    content = written(damaged, compacted(damaged))
+    assert content.startswith(damaged)
+    assert rb"\ud83d" in content[len(damaged) :]
+
+
+@pytest.mark.parametrize("change", [lambda text: text.encode("utf-16"), lambda text: json.dumps(rows(text)).encode()])
+def test_a_session_to_which_no_line_can_be_added_is_refused(change):
+    other = change(source("claude-code").decode())
+    with pytest.raises(UnreadableTranscript, match="no line can be added"):
+        transcripts.with_compaction(other, compacted(other).messages, plan="p", before=2, after=1)

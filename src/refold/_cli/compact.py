@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import rich_click as click
@@ -61,14 +62,16 @@ def command(
 
     if backup is not None and not in_place:
         raise UsageError("--backup keeps the original of a session that is written --in-place: give both")
-    if in_place:
-        if out != reading.STDIN:
-            raise UsageError("--in-place and --output exclude each other: give one")
-        return writing.compacted_in_place(files, backup, how, work, _report, as_json=as_json)
-
     named = reading.expanded(files)
     if plan_out is not None and len(named) > 1:
         raise UsageError("--plan-out keeps one plan: compact one file at a time")
+    if in_place:
+        if out != reading.STDIN:
+            raise UsageError("--in-place and --output exclude each other: give one")
+        if plan_out is not None and os.path.realpath(plan_out) in {os.path.realpath(each.path) for each in named}:
+            raise UsageError(f"{plan_out} is the session, and would be lost: name another file for the plan")
+        return writing.compacted_in_place(files, backup, how, work, _report, as_json=as_json)
+
     if plan_out == out == reading.STDIN:
         raise UsageError("messages and plan cannot both go to standard output: name a file for one of them")
     if plan_out is not None:

@@ -79,7 +79,7 @@ def _compact(
     from refold._cli.files import InputConversation
     from refold.errors import UnreadableTranscript
 
-    source, stamp = _read(path), os.stat(path)
+    source, stamp = _read(path)
     try:
         recorded = replace(transcripts.continued(source), path=path)
     except UnreadableTranscript as error:
@@ -101,11 +101,13 @@ def _compact(
         show.note(f"{path}: {did}; the original is {backup}")
 
 
-def _read(path: str) -> bytes:
+def _read(path: str) -> tuple[bytes, os.stat_result]:
+    """Return the content of a file, and how it was before it was read: what is appended meanwhile is noticed so."""
     from refold.errors import UnreadableTranscript
 
     try:
-        return Path(path).read_bytes()
+        stamp = os.stat(path)
+        return Path(path).read_bytes(), stamp
     except FileNotFoundError:
         raise UnreadableTranscript(f"{path}: no such file; check the name") from None
 
@@ -121,24 +123,56 @@ def _refuse_overwriting(path: str, backup: str) -> None:
 
 
 def _replace(path: str, source: bytes, stamp: os.stat_result, content: bytes, backup: str) -> None:
-    """Write the original beside the session, then the new content over it; neither is ever half there."""
+    """Give the session's file the name of the backup, and its own name to a file with the new content.
+
+    Neither is ever half there. An agent that has the session open goes on writing into the backup, where nothing is
+    lost; if it wrote meanwhile, the session gets its own file back.
+    """
     from refold._files import write_atomically
+
+    session = os.path.realpath(path)
+    _refuse_changed(path, session, stamp)
+    _back_up(session, source, stamp, backup)
+    try:
+        write_atomically(Path(session), content)
+    except BaseException:
+        if _is_as(session, stamp):
+            os.unlink(backup)
+        raise
+    if not _is_as(backup, stamp):
+        os.replace(backup, session)
+    _refuse_changed(path, backup if os.path.lexists(backup) else session, stamp)
+
+
+def _refuse_changed(path: str, place: str, stamp: os.stat_result) -> None:
     from refold.errors import UsageError
 
-    now = os.stat(path)
-    if (now.st_size, now.st_mtime_ns) != (stamp.st_size, stamp.st_mtime_ns):
+    if not _is_as(place, stamp):
         raise UsageError(f"{path} was changed while it was compacted: end the agent's session first, then try again")
-    handle, partial = tempfile.mkstemp(prefix=".refold-", dir=os.path.dirname(os.path.abspath(backup)))
+
+
+def _is_as(place: str, stamp: os.stat_result) -> bool:
+    now = os.stat(place)
+    return (now.st_size, now.st_mtime_ns) == (stamp.st_size, stamp.st_mtime_ns)
+
+
+def _back_up(session: str, source: bytes, stamp: os.stat_result, backup: str) -> None:
+    """Link the session's file under the name of the backup, which fails where there is one; else copy it."""
     try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(source)
-        os.chmod(partial, stamp.st_mode & 0o777)
-        os.utime(partial, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-        _name_new(partial, backup, path)
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(partial)
-    write_atomically(Path(os.path.realpath(path)), content)
+        os.link(session, backup)
+    except FileExistsError:
+        _refuse_overwriting(session, backup)
+    except OSError:  # another file system, or one without links
+        handle, partial = tempfile.mkstemp(prefix=".refold-", dir=os.path.dirname(os.path.abspath(backup)))
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(source)
+            os.chmod(partial, stamp.st_mode & 0o777)
+            os.utime(partial, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+            _name_new(partial, backup, session)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(partial)
 
 
 def _name_new(partial: str, backup: str, path: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import json
 import os
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ import msgspec
 from refold import formats
 from refold._cli.files import STDIN
 from refold._files import write_atomically
+from refold.core._json import encoded
 from refold.errors import BadMessages, UsageError
 from refold.formats._base import put
 from refold.transcripts._source import SUFFIXES, load
@@ -94,12 +94,12 @@ def dumped(value: object, *, lines: bool = False) -> bytes:
     """Return a value as JSON; a list as a message a line, where lines are asked for."""
     if lines:
         rows = value if isinstance(value, list) else [value]
-        return b"".join(_json(row) + b"\n" for row in rows)
-    encoded = _json(value)
+        return b"".join(encoded(row) + b"\n" for row in rows)
+    content = encoded(value)
     try:
-        return msgspec.json.format(encoded, indent=2) + b"\n"
+        return msgspec.json.format(content, indent=2) + b"\n"
     except (msgspec.DecodeError, RecursionError):  # NaN, which Python writes and strict readers refuse
-        return encoded + b"\n"
+        return content + b"\n"
 
 
 def write(out: str, content: bytes) -> None:
@@ -121,10 +121,3 @@ def _is_object(source: str | bytes) -> bool:
         with open(source, "rb") as stream:
             source = stream.read(64)
     return source[:64].removeprefix(codecs.BOM_UTF8).lstrip()[:1] not in (b"[", b"")
-
-
-def _json(value: object) -> bytes:
-    try:
-        return msgspec.json.encode(value)
-    except (UnicodeEncodeError, TypeError, ValueError, OverflowError):  # lone surrogates; numbers beyond 64 bits
-        return json.dumps(value, separators=(",", ":")).encode()

@@ -10,12 +10,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
+import msgspec
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = [
     "Json",
     "decoded",
+    "encoded",
     "is_whole",
     "listing",
     "mapping",
@@ -79,6 +82,14 @@ def decoded(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
+
+
+def encoded(value: object) -> bytes:
+    """Return a value as JSON, also one with lone surrogates or numbers beyond 64 bits, which `decoded` reads."""
+    try:
+        return msgspec.json.encode(value)
+    except (UnicodeEncodeError, TypeError, ValueError, OverflowError):
+        return json.dumps(value, separators=(",", ":")).encode()
 
 
 def is_whole(value: object) -> TypeGuard[int]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
 import functools
 import importlib
 from datetime import UTC, datetime
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec.structs import replace
 
+from refold.core._json import encoded
 from refold.errors import UnreadableTranscript, UsageError
 from refold.transcripts._reading import read
 from refold.transcripts._source import load
@@ -66,10 +67,15 @@ def with_compaction(
     recorded = read(source)[0]
     if not messages:
         raise UsageError("there are no messages to write: a session that is resumed needs one")
+    if source.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or isinstance(load(source).value, list):
+        raise UnreadableTranscript(
+            "this session is not a line of UTF-8 an entry, as its agent writes it, so no line can be added: convert "
+            "it, or write the messages with -o"
+        )
     compaction = WrittenCompaction(plan, before, after, at or datetime.now(UTC))
     lines = _writer(recorded.kind).entries(load(source), messages, compaction)
     end = b"" if source.endswith(b"\n") else b"\n"
-    return b"".join((source, end, *(msgspec.json.encode(line) + b"\n" for line in lines)))
+    return b"".join((source, end, *(encoded(line) + b"\n" for line in lines)))
 
 
 @functools.cache
