@@ -9,7 +9,7 @@ import refold
 from refold import policies
 from refold.adapt import Track, rewind_state
 from refold.core.budget import Share
-from refold.errors import CannotFit, ContextOverflow, StalePlan, UnknownOption, UnreadablePlan, UsageError
+from refold.errors import CannotFit, ContextOverflow, RefoldError, StalePlan, UnknownOption, UnreadablePlan, UsageError
 from tests.compaction.test_meter import Counting
 
 WINDOW = 16_000
@@ -281,3 +281,18 @@ def test_what_is_no_option_item_or_state_is_refused():
     with pytest.raises(UnreadablePlan, match="version 2"):
         Track.load('{"refold_track": 2}', window=WINDOW)
     assert Track(window=WINDOW).fold([]).messages == []
+
+
+class SDKMessage:
+    """A message as an SDK returns it: an object that lists its fields when it is iterated."""
+
+    def __iter__(self):
+        return iter({"role": "assistant", "content": "Hello."}.items())
+
+    def model_dump(self, **_):
+        return dict(self)
+
+
+def test_an_answer_that_is_appended_as_the_object_of_an_sdk_is_refused_as_what_it_is():
+    with pytest.raises(RefoldError, match=r"message 1, an entry of type SDKMessage \(`.model_dump"):
+        Track(window=WINDOW).fold([{"role": "user", "content": "Hello."}, SDKMessage()])

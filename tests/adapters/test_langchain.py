@@ -6,12 +6,13 @@ import sqlite3
 import pytest
 from langchain.agents import create_agent
 from langchain_anthropic import ChatAnthropic
-from langchain_core.messages import HumanMessage
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import ToolException, tool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from refold.adapt.langchain import CompactionMiddleware
+from refold.adapt.langchain import CompactionMiddleware, _claude
 from refold.testing.adapters import LAWS, AdapterHarness, turn_costs_what_is_new
 
 
@@ -87,3 +88,24 @@ def test_the_adapter_keeps_the_law(harness, law):
 @pytest.mark.parametrize("harness", [LangChain, LangChainAnthropic])
 def test_a_turn_costs_what_is_new(harness):
     turn_costs_what_is_new(harness)
+
+
+class EachOwn(FakeListChatModel):
+    """A chat model that takes the tools of any provider."""
+
+    def bind_tools(self, tools, **_):
+        return self
+
+
+def test_tools_that_a_provider_runs_in_its_own_shape_are_passed_on():
+    agent = create_agent(
+        EachOwn(responses=["Found."]), [{"google_search": {}}], middleware=[CompactionMiddleware(window=8_000)]
+    )
+    assert agent.invoke({"messages": [HumanMessage("Search.")]})["messages"][-1].text == "Found."
+
+
+def test_an_answer_of_claude_may_hold_plain_strings():
+    assert _claude([AIMessage(["Hello,", {"type": "text", "text": "there."}])]) == {
+        "role": "assistant",
+        "content": [{"type": "text", "text": "Hello,"}, {"type": "text", "text": "there."}],
+    }

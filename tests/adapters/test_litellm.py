@@ -96,3 +96,19 @@ def test_the_adapter_keeps_the_law(law):
 
 def test_a_turn_costs_what_is_new():
     turn_costs_what_is_new(Loop)
+
+
+def test_a_message_of_an_answer_may_be_appended_as_it_is():
+    messages = [{"role": "user", "content": "Hello."}, litellm.Message(role="assistant", content="What can I do?")]
+    call = {"messages": messages, "model": "gpt-4o"}
+    changed = asyncio.run(CompactionCallback().async_pre_call_deployment_hook(call, "acompletion"))
+    assert changed["messages"][1] is messages[1]
+
+
+def test_an_answer_to_a_call_that_is_not_logged_is_passed_over():
+    callback = CompactionCallback()
+    for end in (
+        callback.async_post_call_success_deployment_hook({}, object(), "acompletion"),
+        callback.async_post_call_failure_deployment_hook({}, ValueError(), "acompletion"),
+    ):
+        assert asyncio.run(end) is None

@@ -13,7 +13,7 @@ a state that was dumped fits the same history in another process, and one that d
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 
 from msgspec.structs import replace
@@ -45,7 +45,7 @@ from refold.sessions._provenance import Provenance, digest_of_settings
 from refold.sessions._view_cache import SessionMeters, ViewCache
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
     from typing import Unpack
 
     from refold._compaction.result import Result
@@ -472,8 +472,8 @@ class Track(Generic[Item]):
 
 
 def _group(converted: Any) -> list[Any]:
-    """Return what an item was converted to as a list of native messages."""
-    return [converted] if isinstance(converted, Mapping) else list(converted)
+    """Return what an item was converted to as a list of native messages; an SDK's object, though iterable, is one."""
+    return list(converted) if isinstance(converted, list | tuple) else [converted]
 
 
 def _fitting(plans: Sequence[Plan], transcript: Transcript) -> tuple[Plan, ...]:

@@ -57,14 +57,16 @@ class CompactionCallback(CustomLogger):
         if not isinstance(items, list) or kwargs.get("previous_response_id"):  # then the provider keeps the history
             return None
         with self._pools[call_type].track(items, model=kwargs.get("model")) as track:
-            view = await track.afold(items, system=kwargs.get(system), tools=kwargs.get("tools"))
-        if "litellm_logging_obj" in kwargs:
+            view = await track.afold(
+                items, convert=_native, system=kwargs.get(system), tools=kwargs.get("tools")
+            )
+        if kwargs.get("litellm_logging_obj") is not None:
             self._originals[kwargs["litellm_logging_obj"]] = items
-        return {**kwargs, history: view.messages}
+        return {**kwargs, history: view.as_items()}
 
     async def async_post_call_success_deployment_hook(self, request_data: Any, response: Any, call_type: Any) -> None:
         """Report the usage of an answer, which calibrates the measurement."""
-        items, usage = self._originals.get(request_data.get("litellm_logging_obj")), getattr(response, "usage", None)
+        items, usage = self._original(request_data), getattr(response, "usage", None)
         if items and usage:
             with self._pools[call_type].track(items, model=request_data.get("model")) as track:
                 track.report(usage)
@@ -73,10 +75,15 @@ class CompactionCallback(CustomLogger):
         self, request_data: Any, exception: Exception, call_type: Any, fallback_depth: int | None = None
     ) -> None:
         """Make the history smaller once more where the provider refused it for its size: for the call that follows."""
-        items = self._originals.get(request_data.get("litellm_logging_obj"))
+        items = self._original(request_data)
         if items:
             with self._pools[call_type].track(items, model=request_data.get("model")) as track:
                 await track.arecover(exception)
+
+    def _original(self, request: dict[str, Any]) -> list[Any] | None:
+        """Return the history of a call as it was passed; None of one that was not compacted, or is not logged."""
+        log = request.get("litellm_logging_obj")
+        return None if log is None else self._originals.get(log)
 
     def rewind(
         self, items: list[Any], to: int = -1, *, call_type: str = "acompletion", model: str | None = None
@@ -86,5 +93,10 @@ class CompactionCallback(CustomLogger):
         `items` and `model` are those of its calls, and `call_type` the function that makes them.
         """
         with self._pools[call_type].track(items, model=model) as track:
-            track.fold(items)
+            track.fold(items, convert=_native)
             track.rewind(to)
+
+
+def _native(message: Any) -> Any:
+    """Return a message as JSON: users append what an answer holds, an object of LiteLLM's, as it is."""
+    return message.model_dump(exclude_none=True) if hasattr(message, "model_dump") else message
