@@ -107,3 +107,13 @@ def test_a_compaction_is_taken_off_only_where_that_was_allowed(store: Path) -> N
     session = Session(place, "talk-1")
     assert session.view() == session.messages
     place.close()
+
+
+def test_a_search_leaves_out_a_session_that_cannot_be_read(store: Path) -> None:
+    place = open_store(store)
+    place.create("damaged", "openai-chat")
+    place.append("damaged", [StoredMessage(MessageId("b2:1"), json.dumps("an albatross"), "albatross")], ROOT)
+    place.close()
+    (found,) = asked(opened(store), [("refold_search", {"query": "albatross"})])
+    assert not found.is_error
+    assert "session old-one (store" in text_of(found)

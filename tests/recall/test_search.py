@@ -113,3 +113,7 @@ def test_what_is_not_there_is_said_with_the_names_of_what_is(originals):
     assert COUNTER.text(text) <= 500
     whole = RemovedMessages(formats.read(formats.find("openai-chat"), history()).messages, (), COUNTER)
     assert "Nothing was left out" in whole.answer(Asking("a.py"), 500)
+
+
+def test_a_line_before_the_first_is_the_first(originals):
+    assert originals.answer(Asking("b.py", -3), 2_000) == originals.answer(Asking("b.py"), 2_000)

@@ -22,7 +22,7 @@ DATABASE = "opencode.db"
 HEAD = 256 * 1024  # bytes at the start of a file in which it names its working folder
 CWD = re.compile(rb'"(?:cwd|directory)"\s*:\s*("(?:[^"\\]|\\.)*")')
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
-ID = re.compile(rb'"(?:sessionId|sessionID)"\s*:\s*"([^"\\]+)"')
+ID = re.compile(rb'"(?:sessionId|sessionID)"\s*:\s*"([\w.:-]{1,128})"')  # it stands in every answer, so no more
 
 
 class AgentFolder(Struct, frozen=True):
@@ -91,7 +91,10 @@ def belongs(file: SessionFile, folder: str) -> bool:
     head = _head(file.path)
     named = CWD.search(head)
     if named:
-        return os.path.realpath(str(json.loads(named[1]))) == folder
+        try:
+            return os.path.realpath(str(json.loads(named[1]))) == folder
+        except ValueError:  # no JSON, no UTF-8, or a null byte
+            return False
     if file.kind == "gemini-cli":  # a folder for each project, with its path or the hash of it
         marker = file.path.parent.parent / ".project_root"
         root = marker.read_text("utf-8", errors="replace").strip() if marker.is_file() else ""

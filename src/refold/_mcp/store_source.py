@@ -12,7 +12,7 @@ from refold._recall.ranking import terms_of
 from refold._recall.search import RecordedText, RecordedTexts, RemovedMessages, texts_in
 from refold.core._plan_json import dump_plan
 from refold.errors import BadMessages, StoreError, UsageError
-from refold.sessions import Session, search
+from refold.sessions import Session
 
 if TYPE_CHECKING:
     from refold.core.messages import Message
@@ -70,16 +70,29 @@ class StoredSessions:
         )
 
     def records_with(self, query: str, *, everywhere: bool) -> tuple[list[Record], int]:
-        """Return the sessions with messages that contain all words of a query, or else one, the last used first."""
+        """Return the sessions with messages that contain all words of a query, or else one, the last used first.
+
+        Raises:
+            StoreError: none of them can be read; one of several is left out.
+        """
         refs = {ref.id: ref for ref in self.sessions()}
         hits = self._holders(query)
         if not hits:
             hits = {id for word in sorted(set(terms_of(query)), key=len)[-MOST_WORDS:] for id in self._holders(word)}
         matching = [ref for ref in refs.values() if ref.id in hits][:OPENED]
-        return [self.record(ref) for ref in matching], len(refs)
+        records: list[Record] = []
+        damaged: StoreError | None = None
+        for ref in matching:
+            try:
+                records.append(self.record(ref))
+            except StoreError as error:
+                damaged = error
+        if damaged is not None and not records:
+            raise damaged
+        return records, len(refs)
 
     def _holders(self, query: str) -> set[str]:
-        return {hit.session for hit in search(self._store, query, (), MOST_HITS)}
+        return {hit.session for hit in self._store.search(query, (), MOST_HITS)}
 
     def fill(self, ref: SessionRef) -> Fill:
         """Return how full the context of a session is.

@@ -100,7 +100,7 @@ class RecordedTexts:
         excerpts: list[str] = []
         left = tokens
         for number, (piece, line) in enumerate(matches):
-            wanted = asking.from_line if number == 0 else 0  # the line is of the text that was shown first
+            wanted = max(asking.from_line, 0) if number == 0 else 0  # the line is of the text that was shown first
             start = wanted - 1 if wanted else max(line - LEAD, 0)
             room = left if wanted or named else min(left, max(tokens // SEVERAL, ROOM))
             text = self._excerpt(piece, start, room) if left >= LEAST else ""

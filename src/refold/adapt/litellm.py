@@ -57,9 +57,7 @@ class CompactionCallback(CustomLogger):
         if not isinstance(items, list) or kwargs.get("previous_response_id"):  # then the provider keeps the history
             return None
         with self._pools[call_type].track(items, model=kwargs.get("model")) as track:
-            view = await track.afold(
-                items, convert=_native, system=kwargs.get(system), tools=kwargs.get("tools")
-            )
+            view = await track.afold(items, convert=_native, system=kwargs.get(system), tools=kwargs.get("tools"))
         if kwargs.get("litellm_logging_obj") is not None:
             self._originals[kwargs["litellm_logging_obj"]] = items
         return {**kwargs, history: view.as_items()}

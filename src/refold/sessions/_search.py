@@ -87,5 +87,6 @@ def _by_id(log: Log, ids: tuple[MessageId, ...]) -> tuple[Recalled, ...]:
 
 def _recalled(hit: Hit, format: str, query: str) -> Recalled:
     native = json.loads(hit.native)
-    words = searchable_text(formats.find(format).read(native, hit.id)) if format else ""
+    readable = format and isinstance(native, dict)  # a gateway with a store key encrypts messages
+    words = searchable_text(formats.find(format).read(native, hit.id)) if readable else ""
     return Recalled(hit.id, native, hit.session, excerpt(words, query))
