@@ -125,3 +125,16 @@ def test_plans_outlast_a_pool_in_a_mapping_and_are_gone_from_it_once_taken_back(
         track.rewind(0)
     assert not states
     assert folded(TrackPool(window=10 * WINDOW, states=states), grown)[0].messages == grown
+
+
+def test_a_mapping_that_fails_costs_no_plan():
+    class Full(dict):
+        def __setitem__(self, key, value):
+            raise OSError("no space left")
+
+    pool, items = TrackPool(window=WINDOW, states=Full()), history(14)
+    with pytest.raises(OSError, match="no space left"):
+        folded(pool, items)
+    with pool.track(items) as track:
+        assert track.plans
+        track.rewind(0)

@@ -283,3 +283,13 @@ def test_workers_that_always_die_end_the_run_with_the_reason(tmp_path, monkeypat
     monkeypatch.setattr(Breaking, "deaths", 1_000)
     with pytest.raises(OutsideError, match="workers die before they finish"):
         run(tmp_path / "in", tmp_path / "out", executor=lambda: Breaking(1))
+
+
+def test_a_file_that_several_names_lead_to_is_replayed_once_and_results_are_no_transcripts_by_any_name(tmp_path):
+    paths = folder(tmp_path / "in", 3)
+    other = tmp_path / "other"
+    other.symlink_to("in")
+    inputs = [tmp_path / "in", other, tmp_path / "in" / ".." / "in" / paths[0].name]
+    assert run(inputs, other / "out") == BatchProgress(3, finished=3)
+    assert run(inputs, other / "out") == BatchProgress(3, finished_before=3)
+    assert times(tmp_path / "in" / "out") == once(paths)

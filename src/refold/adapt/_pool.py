@@ -80,10 +80,10 @@ class TrackPool(Generic[Item]):
             yield track
         finally:
             with self._lock:
-                self._store(track)
                 self._tracks[next(self._numbers)] = track, track.dump(), model
                 while len(self._tracks) > self._size:
                     self._tracks.popitem(last=False)
+                self._store(track)  # last, because a mapping of the user's may fail
 
     def _take(self, keys: list[Any], state: str | None, model: str | None) -> Track[Item]:
         """Return the track that knows most of a history, out of the pool, or a new one."""

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.types import Command
 
-from refold.adapt._images import claude_image
+from refold.adapt._images import claude_image, text_blocks
 from refold.adapt._pool import TrackPool
 from refold.adapt._state import rewind_state
 from refold.formats._base import arguments_of
@@ -79,15 +79,10 @@ class CompactionMiddleware(AgentMiddleware[CompactionState, Any]):
         keys = [[(m.id, m.content, m.tool_calls if m.type == "ai" else 0) for m in item] for item in items]
         name = getattr(model, "model_name", None) or getattr(model, "model", None)
         history = {"items": items, "keys": keys, "convert": _claude if claude else convert_to_openai_messages}
-        fixed = {"system": prompt and prompt.content, "tools": list(map(_tool, request.tools))}
+        tools = [each if isinstance(each, dict) else convert_to_openai_tool(each) for each in request.tools]
         pool = self._pools["anthropic" if claude else "openai-chat"]
         with pool.track(items, keys=keys, state=state, model=name) as track:
-            yield track, history | fixed
-
-
-def _tool(tool: Any) -> Any:
-    """Return the definition of a tool; one that a provider runs, in a shape of its own, as it is."""
-    return tool if isinstance(tool, dict) else convert_to_openai_tool(tool)
+            yield track, history | {"system": prompt and prompt.content, "tools": tools}
 
 
 def _compacted(request: Any, view: Any) -> Any:
@@ -111,8 +106,7 @@ def _claude(item: list[Any]) -> dict[str, Any]:
 
 def _blocks(message: Any) -> list[Any]:
     """Return a message as Claude's blocks."""
-    contents = [message.content] if isinstance(message.content, str) else message.content
-    content = [{"type": "text", "text": each} if isinstance(each, str) else each for each in contents]
+    content = text_blocks(message.content)
     if message.type != "ai":
         content = convert_to_openai_messages([message], text_format="block")[0]["content"]
     blocks = [claude_image(block) for block in content if block["type"] != "tool_use" and block.get("text") != ""]

@@ -7,7 +7,7 @@ from math import ceil
 
 from msgspec import Struct
 
-from refold.batch._storage import Storage, storage_of, version_of
+from refold.batch._storage import Storage, real_path, storage_of, version_of
 from refold.errors import UnreadableTranscript
 from refold.transcripts._source import SUFFIXES
 
@@ -33,7 +33,7 @@ class InputFile(Struct, frozen=True):
 def files_of(names: Sequence[str]) -> list[InputFile]:
     """Return the files that paths, folders and patterns of any storage stand for, each once, sorted.
 
-    A folder stands for all JSON files below it.
+    A local file that several names lead to has the first of them. A folder stands for all JSON files below it.
 
     Raises:
         UnreadableTranscript: a folder or pattern without a file, or no such file.
@@ -42,8 +42,8 @@ def files_of(names: Sequence[str]) -> list[InputFile]:
     collected: dict[str, InputFile] = {}
     for name in names:
         for file in _files_of(name):
-            collected.setdefault(file.path, file)
-    return [collected[path] for path in sorted(collected)]
+            collected.setdefault(real_path(file.path), file)
+    return sorted(collected.values(), key=lambda file: file.path)
 
 
 def _files_of(name: str) -> list[InputFile]:

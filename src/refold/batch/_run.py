@@ -19,7 +19,7 @@ from refold.batch._packages import needed
 from refold.batch._rows import clean, error_row
 from refold.batch._settings import BatchSettings
 from refold.batch._shard import ReplayedShard, replay_shard, shard_of
-from refold.batch._storage import storage_of
+from refold.batch._storage import real_path, storage_of
 from refold.errors import OutsideError
 from refold.replay._parallel import cores, quiet, version
 
@@ -86,7 +86,8 @@ def run_batch(
     settings = BatchSettings() if settings is None else settings
     needed("pyarrow.parquet")
     results, place = storage_of(out)
-    files = [file for file in files_of(inputs) if not file.path.startswith(f"{results.url(place)}/")]
+    own = f"{real_path(results.url(place))}/"
+    files = [file for file in files_of(inputs) if not real_path(file.path).startswith(own)]
     count = cores() if workers is None else workers
     with ResultFolder(out).written(settings) as folder:
         pending = folder.pending(files, retry=retry)

@@ -10,7 +10,7 @@ from refold._files import write_atomically
 from refold.batch._packages import needed
 from refold.errors import UsageError
 
-__all__ = ["Storage", "content_of", "storage_of", "version_of"]
+__all__ = ["Storage", "content_of", "real_path", "storage_of", "version_of"]
 
 LOCAL = "file"
 PART = ".part"  # the ending of a file that is being written
@@ -73,6 +73,11 @@ def storage_of(name: str) -> tuple[Storage, str]:
     except ValueError as error:
         raise UsageError(f"{name}: {error}: check what is before ://") from None
     return Storage(filesystem), str(path)
+
+
+def real_path(url: str) -> str:
+    """Return the one path of a local file or folder that all its names lead to; a URL as it is."""
+    return url if "://" in url else os.path.realpath(url)
 
 
 def content_of(name: str) -> bytes:
