@@ -235,3 +235,10 @@ def test_a_session_to_which_no_line_can_be_added_is_refused(change):
     other = change(source("claude-code").decode())
     with pytest.raises(UnreadableTranscript, match="no line can be added"):
         transcripts.with_compaction(other, compacted(other).messages, plan="p", before=2, after=1)
+
+
+def test_the_session_of_a_sub_agent_is_refused():
+    content = (SESSIONS / "claude-code" / "subagent.jsonl").read_bytes()
+    messages = transcripts.continued(content).messages
+    with pytest.raises(UnreadableTranscript, match="does not resume"):
+        transcripts.with_compaction(content, messages, plan="p", before=2, after=1)

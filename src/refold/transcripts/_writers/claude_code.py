@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from refold.core._json import Json, listing, mapping, objects
+from refold.errors import UnreadableTranscript
 from refold.transcripts._anthropic_builder import blocks_of
 from refold.transcripts._readers.claude_code import WRITTEN_BACK
 from refold.transcripts._tree import speaks
@@ -39,9 +40,17 @@ def continued(document: Document, recorded: RecordedConversation) -> int:
 
 
 def entries(document: Document, messages: list[Any], compaction: WrittenCompaction) -> list[Json]:
-    """Return the lines that compact a session: the boundary, and the messages, a tool's result a line."""
+    """Return the lines that compact a session: the boundary, and the messages, a tool's result a line.
+
+    Raises:
+        UnreadableTranscript: it is the session of a sub-agent, which the client does not resume.
+    """
     rows = [row for _, row in document.objects]
-    last = next(row for row in reversed(rows) if speaks(row) and not row.get("isSidechain"))
+    last = next((row for row in reversed(rows) if speaks(row) and not row.get("isSidechain")), None)
+    if last is None:
+        raise UnreadableTranscript(
+            "this is a sub-agent's session, which Claude Code does not resume: compact its main one"
+        )
     envelope = {name: last[name] for name in ENVELOPE if name in last}
     results = {key: row for row in rows if speaks(row) for key in _single_result(row)}
     answer = next((mapping(row["message"]) for row in reversed(rows) if speaks(row) and _is_answer(row)), {})
