@@ -138,3 +138,17 @@ def test_a_mapping_that_fails_costs_no_plan():
     with pool.track(items) as track:
         assert track.plans
         track.rewind(0)
+
+
+def test_a_mapping_of_plans_has_one_state_for_a_conversation_and_one_that_cannot_be_read_is_as_none():
+    states = {}
+    pool = TrackPool(window=WINDOW, states=states)
+    items = history(0)
+    for number in range(40):
+        items = [*items, *call(number)]
+        _, track = folded(pool, items)
+    assert len(track.plans) > 2
+    assert list(states.values()) == [track.dump()]
+    (key,) = states
+    states[key] = '{"refold_track": 99}'
+    assert folded(TrackPool(window=WINDOW, states=states), items)[1].plans

@@ -99,7 +99,14 @@ def test_what_a_gateway_has_encrypted_is_told_as_such(tmp_path: Path) -> None:
 def test_a_compaction_is_taken_off_only_where_that_was_allowed(store: Path) -> None:
     (refused,) = asked(opened(store), [("refold_undo", {"to": "last"})])
     assert refused.is_error
-    done, again = asked(opened(store, allow_undo=True), [("refold_undo", {"to": "last"}), ("refold_undo", {})])
+    (guessed,) = asked(opened(store, allow_undo=True), [("refold_undo", {"to": "last"})])
+    assert "undo does not guess" in text_of(guessed)
+    server = opened(store, allow_undo=True, session="talk-1")
+    place = open_store(store)
+    message = Session(place, "talk-1").ids[0]
+    place.close()
+    wrong, done, again = asked(server, [("refold_undo", {"to": to}) for to in (message, "last", "last")])
+    assert "takes the id of a plan" in text_of(wrong)
     assert "compactions in force: none" in text_of(done)
     assert "nothing to undo" in text_of(again)
     assert again.is_error

@@ -38,6 +38,7 @@ INSTRUCTIONS = (
     "the user again."
 )
 Scope = Literal["session", "project", "all"]
+NAMED = "named"  # how the reason begins where a session was not guessed
 
 
 class RecallServer:
@@ -96,7 +97,7 @@ class RecallServer:
             (refold_context, "How full the context is, what takes room, whether compaction pays."),
         ]
         if self._allow_undo:
-            tools.append((refold_undo, "Takes compactions off: the newest, or all after a plan or message id."))
+            tools.append((refold_undo, "Takes compactions off: the newest, or all after a plan's id."))
         for function, description in tools:
             server.add_tool(function, description=description, structured_output=False)
         server.resource(
@@ -145,6 +146,10 @@ class RecallServer:
 
     def _undo(self, to: str) -> str:
         ref, why = self._chosen("")
+        if not why.startswith(NAMED):  # the newest of a store may be somebody else's
+            raise UsageError(
+                "which session? Start the server with --session, or set REFOLD_SESSION: undo does not guess"
+            )
         return f"[{answers.heading(ref, why)}]\n{self._source.undo(ref, to)}"
 
     def _plan(self, id: str) -> str:
@@ -163,14 +168,14 @@ class RecallServer:
             SessionNotFound: there is none of that id, or none at all.
         """
         if session:
-            return self._named(session), "named in the call"
+            return self._named(session), f"{NAMED} in the call"
         if self._session:
-            return self._named(self._session), "named by --session"
+            return self._named(self._session), f"{NAMED} by --session"
         lost = ""
         for variable in SESSION_VARIABLES:
             if name := self._environ.get(variable):
                 try:
-                    return (ref := self._named(name)), f"named by {variable}{self._newer(ref)}"
+                    return (ref := self._named(name)), f"{NAMED} by {variable}{self._newer(ref)}"
                 except SessionNotFound:  # it may have written nothing yet, or be the one that a resumed one began as
                     lost = f"; {variable} names {name}, which is not there"
         sessions = self._source.sessions()

@@ -111,15 +111,17 @@ class StoredSessions:
         return b"[" + b",".join(map(dump_plan, self._session(ref).plans)) + b"]"
 
     def undo(self, ref: SessionRef, to: str) -> str:
-        """Go back to a plan as the newest one, or to a message as the last one; "last" takes the newest plan off.
+        """Go back to a plan as the newest one; "last" takes the newest plan off.
 
         Raises:
-            UsageError: there is no such plan or message, or no plan.
+            UsageError: there is no such plan, or none at all.
             StoreError: the store was opened for reading alone.
         """
         session = self._session(ref)
         if to == "last" and not session.plans:
             raise UsageError("there is nothing to undo: no compaction is in force")
+        if to != "last" and not any(plan.id.startswith(to) for plan in session.plans):  # an id of a message is one, too
+            raise UsageError(f"no compaction in force is called {to!r}: `refold_undo` takes the id of a plan, or last")
         session.rewind(-1 if to == "last" else to)
         plans = ", ".join(plan.id for plan in session.plans) or "none"
         return f"{len(session.ids):,} messages; compactions in force: {plans}"

@@ -104,12 +104,12 @@ class TrackPool(Generic[Item]):
     def _store(self, track: Track[Item]) -> None:
         if self._states is None:
             return
-        keys = [plan.base.tip for plan in track.plans]
-        if track.state_key and track.state_key not in keys:  # its plan was taken back
-            self._states.pop(track.state_key, None)
-        newest = keys[-1] if keys else ""
-        if newest and newest != track.state_key:
+        newest = track.plans[-1].base.tip if track.plans else ""
+        if newest == track.state_key:
+            return
+        if newest:
             self._states[newest] = track.dump()
+        self._states.pop(track.state_key, None)  # a conversation has one
         track.state_key = newest
 
     def _find_state(self, transcript: Transcript, track: Track[Item]) -> str:

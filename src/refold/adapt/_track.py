@@ -38,7 +38,7 @@ from refold.core.edits import Insert
 from refold.core.plan import Plan, checked, past_compactions
 from refold.core.policy import When
 from refold.core.transcript import Transcript
-from refold.errors import StalePlan, UsageError
+from refold.errors import StalePlan, UnreadablePlan, UsageError
 from refold.models._thinking import binds_thinking
 from refold.recovery._steps import Calling, Compacting, RecoveryState, RecoverySteps, Setting, answered, begun
 from refold.sessions._provenance import Provenance, digest_of_settings
@@ -313,7 +313,7 @@ class Track(Generic[Item]):
             shape = shape or format_for(natives, self._options.format)
             transcript = formats.read(shape, natives, transcript)
         if not self._keys and not self.plans and self.find_state and (state := self.find_state(transcript, self)):
-            self._state, self._verified = load_state(state), False
+            self._state, self._verified = self._readable(state), False
         plans, replaced = self.plans, start < len(self._natives)
         if plans and (replaced or not self._verified):
             plans = _fitting(plans, transcript)
@@ -348,6 +348,14 @@ class Track(Generic[Item]):
             self._plans_changed()
         self._recovery = None
         return dropped
+
+    def _readable(self, state: str) -> TrackState:
+        try:
+            return load_state(state)
+        except UnreadablePlan:  # of a later version, for example
+            if self._drops:
+                return TrackState()
+            raise
 
     def _set_fixed(self, shape: Format, system: SystemPrompt | None, tools: ToolDefinitions | None) -> None:
         """Measure with the system prompt and tools of this call."""
