@@ -41,8 +41,8 @@ def filled(expression):
 
 
 def where(command):
-    """Skip a test on a machine that has not this program."""
-    return pytest.mark.skipif(shutil.which(command) is None, reason=f"{command} is not on the path")
+    """Have a test on machines that have this program."""
+    return lambda test: test if shutil.which(command) else None
 
 
 def accepted(*command):
@@ -223,7 +223,7 @@ def test_the_unit_runs_commands_that_the_package_has():
         assert checked(*more, "--store", "memory", REFOLD_GATEWAY_TOKEN="t")[1] == 0
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd on this machine")
+@where("systemd-analyze")
 def test_systemd_takes_the_unit(tmp_path):
     text = (DEPLOY / "systemd/refold.service").read_text().replace("/opt/refold/bin/refold", shutil.which("true"))
     unit = tmp_path / "refold.service"

@@ -789,7 +789,7 @@ def test_w05_a_compaction_takes_the_largest_outputs_and_leaves_what_is_protected
                           summarize=lambda need: "go")  # fmt: skip
     changed = [place for place, message in enumerate(messages) if done.messages[place] is not message]
     assert changed == [6]  # it alone covers the excess
-    done = refold.compact(messages, policy="wolffish", window=26_000, max_output=0, force=True, goal=1,
+    done = refold.compact(messages, policy="wolffish", window=26_000, max_output=0, force=True, goal=refold.Exactly(1),
                           summarize=lambda need: "go")  # fmt: skip
     kept = [place for place, message in enumerate(messages) if done.messages[place] is message]
     assert {0, 8, 16, 18, 20} <= set(kept)  # the task, a short text, the last three
