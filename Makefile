@@ -2,7 +2,8 @@
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
-WORKERS ?= 2
+# One more than the two cores of CI: many tests wait for a server or a process.
+WORKERS ?= 3
 # A worker begins with a half of the tests, so that it shares what modules and sessions set up, and takes over from the
 # other at the end.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
