@@ -76,7 +76,8 @@ class Agent:  # L10, L05, L08, V11
 
     Args:
         client: a model, from `refold.clients.client`.
-        **options: `AgentOptions` says what each means.
+
+    `AgentOptions` says what each of the other options means.
 
     Raises:
         UsageError: a name that is no option, two tools of one name, a session in another format, or contradicting
