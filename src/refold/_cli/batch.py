@@ -43,20 +43,7 @@ def command() -> None:
 @click.argument("inputs", nargs=-1, required=True, metavar="FILE...")
 @click.option("-o", "--out", required=True, metavar="DIR", help="Folder for the results, a path or a URL.")
 @options.reading
-@click.option(
-    "-p", "--policy", "names", multiple=True, default=("refold",), show_default=True, metavar="NAME",
-    help="Name of a policy, or a file with one; `all` for all; can be repeated.",
-)  # fmt: skip
-@click.option(
-    "-m", "--model", metavar="ID", help="Model; sets prices, window and tokenizer; the file's own by default."
-)
-@click.option("-w", "--window", type=options.TokenNumber(), help="Context window in tokens; the model's by default.")
-@click.option(
-    "--budget", "sizes", multiple=True, type=options.Goal(), default=("10%", "25%", "50%"), show_default=True,
-    help="Size at which the policies are compared, in tokens or as a share of the history; can be repeated.",
-)  # fmt: skip
-@click.option("--goal", type=options.Goal(), help="Size at which compaction may stop; the policy's own by default.")
-@replay_options.with_prices
+@replay_options.with_settings(policy="refold")
 @click.option("--costs-only", is_flag=True, help="Compute costs and not what is preserved, which takes longer.")
 @click.option("--jobs", type=click.IntRange(1, 256), help="Number of parallel processes; all cores by default.")
 @click.option("--scheduler", metavar="ADDRESS", help="Use the Dask cluster of this scheduler, as in tcp://host:8786.")

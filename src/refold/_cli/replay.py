@@ -18,20 +18,7 @@ if TYPE_CHECKING:
 @click.command("replay")
 @options.files
 @options.reading
-@click.option(
-    "-p", "--policy", "names", multiple=True, default=(replay_options.ALL,), show_default=True, metavar="NAME",
-    help="Name of a policy, or a file with one; can be repeated.",
-)  # fmt: skip
-@click.option(
-    "-m", "--model", metavar="ID", help="Model; sets prices, window and tokenizer; the file's own by default."
-)
-@click.option("-w", "--window", type=options.TokenNumber(), help="Context window in tokens; the model's by default.")
-@click.option(
-    "--budget", "sizes", multiple=True, type=options.Goal(), default=("10%", "25%", "50%"), show_default=True,
-    help="Size at which the policies are compared, in tokens or as a share of the history; can be repeated.",
-)  # fmt: skip
-@click.option("--goal", type=options.Goal(), help="Size at which compaction may stop; the policy's own by default.")
-@replay_options.with_prices
+@replay_options.with_settings(policy=replay_options.ALL)
 @click.option("--out", metavar="HTML", help="Write a report: one HTML file with all tables and plots.")
 @click.option("--plots", metavar="DIR", help="Write each plot as an SVG file into this folder.")
 @click.option("--png", is_flag=True, help="With --plots: write each plot as a PNG file too.")

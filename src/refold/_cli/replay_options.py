@@ -1,4 +1,4 @@
-"""Options that `refold replay` and `refold cost` share: prices and the policies to replay."""
+"""Options that `refold replay`, `refold batch` and `refold cost` share: what to replay under, and prices."""
 
 from __future__ import annotations
 
@@ -29,6 +29,32 @@ def with_prices(function: Callable[..., R]) -> Callable[..., R]:
             help=f"US dollars for a million {what}; from the table of models by default.",
         )(function)  # fmt: skip
     return function
+
+
+def with_settings(*, policy: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Add the options that say what transcripts are replayed under; `policy` is the one by default."""
+
+    def decorated(function: Callable[..., R]) -> Callable[..., R]:
+        for option in reversed(
+            (
+                click.option("-p", "--policy", "names", multiple=True, default=(policy,), show_default=True,
+                             metavar="NAME", help="Policy, a file with one, or `all`; can be repeated."),
+                click.option("-m", "--model", metavar="ID",
+                             help="Model; sets prices, window and tokenizer; the file's own by default."),
+                click.option("-w", "--window", type=options.TokenNumber(),
+                             help="Context window in tokens; the model's by default."),
+                click.option("--budget", "sizes", multiple=True, type=options.Goal(), default=("10%", "25%", "50%"),
+                             show_default=True, help="Size at which the policies are compared, in tokens or as a "
+                             "share of the history; can be repeated."),
+                click.option("--goal", type=options.Goal(),
+                             help="Size at which compaction may stop; the policy's own by default."),
+                with_prices,
+            )
+        ):  # fmt: skip
+            function = option(function)
+        return function
+
+    return decorated
 
 
 def user_prices(prices: dict[str, Any]) -> UserPrices:

@@ -17,7 +17,7 @@ __all__ = ["extension_edit"]
 
 
 def extension_edit(path: Path, template: str, agent: str, options: InstallOptions) -> FileEdit:
-    """Return the change that puts an extension, made from a file of this folder, in its place."""
+    """Return the change that puts an extension in its place: what asks the hook, then a file for this agent."""
 
     def added(text: str) -> str:
         if text:
@@ -25,7 +25,9 @@ def extension_edit(path: Path, template: str, agent: str, options: InstallOption
         if not options.hooks:
             return text
         command = json.dumps([options.python, "-P", str(HOOK), agent, str(options.data), "PostToolUse"])
-        return Path(__file__).with_name(template).read_text("utf-8").replace("[] as string[]", command)
+        asking, own = (Path(__file__).with_name(name).read_text("utf-8") for name in ("ask_hook.ts", template))
+        head = f"// Written by `refold install {agent}`; `refold uninstall {agent}` removes it.\n"
+        return head + asking.replace("[] as string[]", command) + "\n" + own
 
     def removed(text: str, _before: str) -> str:
         return "" if HOOK.name in text else text
