@@ -168,6 +168,15 @@ def test_a_folder_that_is_not_there_is_no_place_to_write(run: Run, chat: Path, t
     refused(run("repair", chat, "-o", tmp_path / "no" / "out.json"), "there is no folder")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [["sessions"], ["show", "last"], ["search", "x"], ["export", "last"], ["rewind", "last"], ["mcp"]],
+)
+def test_looking_into_a_store_that_is_not_there_makes_none(run: Run, tmp_path: Path, command: list[str]) -> None:
+    refused(run(*command, "--store", tmp_path / "no" / "x.db"), "there is no store", "check the name")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.skipif(os.name == "nt", reason="the modes of a Unix system")
 def test_a_folder_without_permission_is_no_place_to_write(
     run: Run, chat: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

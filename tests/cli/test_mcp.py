@@ -14,13 +14,6 @@ def test_options_that_exclude_each_other_and_places_that_are_not_there_are_refus
     assert "no such file or folder" in refused(run, "--files", tmp_path / "missing.jsonl")
 
 
-def test_a_store_that_does_not_exist_is_refused_and_not_made(run: Run, tmp_path: Path) -> None:
-    done = run("mcp", "--store", tmp_path / "missing.db")
-    assert done.exit_code == 1
-    assert "cannot be read" in done.stderr
-    assert not list(tmp_path.iterdir())
-
-
 def test_the_extra_that_is_missing_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "refold._mcp.server", raising=False)
     monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)

@@ -54,9 +54,14 @@ def test_sessions_as_json_hold_ids_and_times(run: Run, store: Path) -> None:
 
 
 def test_a_store_without_sessions_says_so(run: Run, tmp_path: Path) -> None:
-    shown = run("sessions", "--store", tmp_path / "new.db")
-    assert (shown.exit_code, shown.stdout) == (0, "")
-    assert "refold chat" in shown.stderr
+    open_store(tmp_path / "new.db").close()
+    for shown in (
+        run("sessions", "--store", tmp_path / "new.db"),
+        run("sessions", env={"XDG_DATA_HOME": str(tmp_path)}),
+    ):
+        assert (shown.exit_code, shown.stdout) == (0, "")
+        assert "refold chat" in shown.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["new.db"]
 
 
 def test_the_store_is_taken_from_the_environment(run: Run, store: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import rich_click as click
+from msgspec.structs import replace
 
 from refold._cli import options
 
@@ -23,11 +24,11 @@ REQUEST = 90  # characters shown of a request of the user
 SESSION = "long-session"
 FATES = {
     "kept": "word for word: the very same objects",
-    "shortened": "keeps the lines that the agent is likely to need; a pointer names the rest",
-    "changed": "an image that the agent has seen is a note now",
-    "cleared": "a pointer to the original, which a later output replaced or nothing needed",
-    "hidden": "left out; the digest says what came of them",
-    "inserted": "the digest: decisions, open errors, files, identifiers, the current request",
+    "shortened": "parts are left, with a marker for the rest",
+    "changed": "a note stands for an image that the agent has seen",
+    "cleared": "a pointer to the original stands for the text",
+    "hidden": "left out of the request",
+    "inserted": "what is said of the rest: a digest or a summary",
 }
 AFTER = {"kept": "=", "hidden": "left out"}
 
@@ -96,19 +97,31 @@ def _tried(policy: str, window: int) -> tuple[DemoResult, list[PlanRow]]:
     from refold import _samples, api
     from refold._cli import plan_table
     from refold._compaction.options import Options
+    from refold.core.counting import count_all
 
     session = next(each for each in _samples.conversations() if each.name == SESSION)
     wanted = Options(
         format=session.format, policy=policy, window=window, system=session.system, tools=session.tools, wait=False
     )
     request, plan = plan_table.planned(session.messages, wanted)
-    rows = plan_table.rows(request, plan)
+    rows = [  # every policy is measured exactly, and not by its own estimate
+        replace(
+            row,
+            before=count_all(request.exact, [row.old]) if row.old else 0,
+            after=count_all(request.exact, [row.new]) if row.new else 0,
+        )
+        for row in plan_table.rows(request, plan)
+    ]
     result = api.apply(plan, session.messages, format=session.format, system=session.system)
     fates = {fate: [row for row in rows if row.fate == fate] for fate in FATES}
     users = [row for row in rows if row.role == "user" and row.old]
     none, run = _replayed(session, policy, window)
+    before, after = (
+        api.count(each, format=session.format, system=session.system, tools=session.tools)
+        for each in (session.messages, result.messages)
+    )
     return DemoResult(
-        policy, window, len(session.messages), plan.sizes.before, plan.sizes.after,
+        policy, window, len(session.messages), before, after,
         {
             fate: FateCount(len(some), sum(row.before for row in some), sum(row.after for row in some))
             for fate, some in fates.items() if some

@@ -60,7 +60,10 @@ def _source(store: str | None, named: tuple[str, ...], folder: str | None, *, wr
     if store is not None:
         from refold._mcp.store_source import StoredSessions
         from refold.sessions import open_store
+        from refold.sessions._stores.open_store import missing_file
 
+        if missing := missing_file(store):
+            raise UsageError(f"there is no store {missing}: check the name")
         return StoredSessions(open_store(store, read_only=not writable))
     from refold._mcp.agent_folders import agent_folders
     from refold._mcp.session_files import SessionFiles

@@ -55,15 +55,25 @@ def option(function: Callable[..., R]) -> Callable[..., R]:
 def stored(place: str | None, settings: Settings | None = None) -> Iterator[Store]:
     """Open the store that an argument or the settings name, and close it.
 
-    Where the settings of a chat switch its memory off, the store is one in memory.
+    Where the settings of a chat switch its memory off, the store is one in memory. Only a chat makes a store: who looks
+    into one that is not there has misspelt its name, or has no sessions yet.
+
+    Raises:
+        UsageError: there is no store at the place that was named.
     """
     from refold.config import Settings
     from refold.sessions import open_store
+    from refold.sessions._stores.open_store import missing_file
 
-    if settings is not None and not settings.memory_enabled:
-        store = open_store("memory", max_sessions=settings.memory_max_sessions)
+    if settings is not None:
+        memory = not settings.memory_enabled
+        store = open_store("memory" if memory else settings.store, max_sessions=settings.memory_max_sessions)
     else:
-        store = open_store((settings or Settings.load({"store": place})).store)
+        where = Settings.load({"store": place}).store
+        missing = missing_file(where)
+        if missing and where:
+            raise UsageError(f"there is no store {missing}: check the name")
+        store = open_store("memory" if missing else where)
     try:
         yield store
     finally:

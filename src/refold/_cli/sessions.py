@@ -28,7 +28,7 @@ def command(store: str | None, limit: int, as_json: bool) -> None:
             show.emit([{**_fields(head), "title": title} for head, title in rows])
             return
         if not rows:
-            show.note(f"refold: there are no sessions in {place.name}; `refold chat` starts one")
+            show.note("refold: there are no sessions yet; `refold chat` starts one")
             return
         listed(rows)
 
