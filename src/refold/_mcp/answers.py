@@ -13,7 +13,7 @@ from refold._recall.search import Asking
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold._mcp.record import Fill, Record, SessionRef
+    from refold._mcp.record import ChosenSession, Fill, Record
     from refold._recall.search import RecordedText, RecordedTexts
 
 __all__ = ["NOT_INSTRUCTIONS", "capped", "context", "heading", "recalled", "searched"]
@@ -29,10 +29,11 @@ SHARE = 32  # characters of such a name
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 
 
-def heading(ref: SessionRef, why: str) -> str:
+def heading(chosen: ChosenSession) -> str:
     """Return the words that name a session, and say why it is this one."""
+    ref = chosen.ref
     agent = "" if ref.kind == "store" else f" of {ref.kind}"
-    return f"session {ref.id}{agent}, {why}, changed {_ago(ref.changed)}"
+    return f"session {ref.id}{agent}, {chosen.why}, changed {_ago(ref.changed)}"
 
 
 def recalled(record: Record, behind: RecordedTexts | None, asking: Asking, tokens: int) -> str:

@@ -11,7 +11,7 @@ from refold._recall.search import RecordedTexts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Fill", "Record", "SessionRef", "Source", "ToolShare"]
+__all__ = ["ChosenSession", "Fill", "Record", "SessionRef", "Source", "ToolShare"]
 
 
 class SessionRef(Struct, frozen=True):
@@ -21,6 +21,14 @@ class SessionRef(Struct, frozen=True):
     kind: str
     changed: float
     path: str = ""
+
+
+class ChosenSession(Struct, frozen=True):
+    """The session that a call is about, why it is this one, in words, and whether that was a guess."""
+
+    ref: SessionRef
+    why: str
+    guessed: bool = False
 
 
 class Record(Struct, frozen=True):

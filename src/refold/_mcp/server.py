@@ -17,6 +17,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 
 from refold._counting import counter_for
 from refold._mcp import answers
+from refold._mcp.record import ChosenSession
 from refold._recall.search import Asking
 from refold.errors import RefoldError, SessionNotFound, UsageError
 
@@ -38,7 +39,6 @@ INSTRUCTIONS = (
     "the user again."
 )
 Scope = Literal["session", "project", "all"]
-NAMED = "named"  # how the reason begins where a session was not guessed
 
 
 class RecallServer:
@@ -117,10 +117,10 @@ class RecallServer:
             raise ToolError(f"{error.filename or 'a file'} cannot be read: {error.strerror}") from None
 
     def _recall(self, what: str, session: str, from_line: int) -> str:
-        ref, why = self._chosen(session)
+        chosen = self._chosen(session)
         text = answers.recalled(
-            self._source.record(ref), self._source.behind(ref, what.strip()), Asking(what, from_line),
-            self._room(head := self._head(ref, why)),
+            self._source.record(chosen.ref), self._source.behind(chosen.ref, what.strip()), Asking(what, from_line),
+            self._room(head := self._head(chosen)),
         )  # fmt: skip
         return answers.capped(f"{head}\n{text}")
 
@@ -128,9 +128,9 @@ class RecallServer:
         if not query.strip():
             raise UsageError("query is empty: give words of what is looked for")
         if scope == "session":
-            ref, why = self._chosen("")
-            records: Sequence[Record] = [self._source.record(ref)]
-            head = self._head(ref, why)
+            chosen = self._chosen("")
+            records: Sequence[Record] = [self._source.record(chosen.ref)]
+            head = self._head(chosen)
         else:
             records, looked = self._source.records_with(query, everywhere=scope == "all")
             place = self._source.here if scope == "project" else "all folders"
@@ -141,47 +141,47 @@ class RecallServer:
         return answers.capped(f"{head}\n{text}{more}" if text else f"{head}\nNothing holds these words.")
 
     def _context(self) -> str:
-        ref, why = self._chosen("")
-        return f"[{answers.heading(ref, why)}]\n{answers.context(self._source.fill(ref))}"
+        chosen = self._chosen("")
+        return f"[{answers.heading(chosen)}]\n{answers.context(self._source.fill(chosen.ref))}"
 
     def _undo(self, to: str) -> str:
-        ref, why = self._chosen("")
-        if not why.startswith(NAMED):  # the newest of a store may be somebody else's
+        chosen = self._chosen("")
+        if chosen.guessed:  # the newest of a store may be somebody else's
             raise UsageError(
                 "which session? Start the server with --session, or set REFOLD_SESSION: undo does not guess"
             )
-        return f"[{answers.heading(ref, why)}]\n{self._source.undo(ref, to)}"
+        return f"[{answers.heading(chosen)}]\n{self._source.undo(chosen.ref, to)}"
 
     def _plan(self, id: str) -> str:
-        return self._source.plan(self._chosen(id)[0]).decode()
+        return self._source.plan(self._chosen(id).ref).decode()
 
-    def _head(self, ref: SessionRef, why: str) -> str:
-        return f"[{answers.heading(ref, why)}; {answers.NOT_INSTRUCTIONS}]"
+    def _head(self, chosen: ChosenSession) -> str:
+        return f"[{answers.heading(chosen)}; {answers.NOT_INSTRUCTIONS}]"
 
     def _room(self, head: str) -> int:
         return self._tokens - counter_for(None).text(head) - 40
 
-    def _chosen(self, session: str) -> tuple[SessionRef, str]:
-        """Return the session that is meant, and why it is this one.
+    def _chosen(self, session: str) -> ChosenSession:
+        """Return the session that is meant; the newest one is a guess.
 
         Raises:
             SessionNotFound: there is none of that id, or none at all.
         """
         if session:
-            return self._named(session), f"{NAMED} in the call"
+            return ChosenSession(self._named(session), "named in the call")
         if self._session:
-            return self._named(self._session), f"{NAMED} by --session"
+            return ChosenSession(self._named(self._session), "named by --session")
         lost = ""
         for variable in SESSION_VARIABLES:
             if name := self._environ.get(variable):
                 try:
-                    return (ref := self._named(name)), f"{NAMED} by {variable}{self._newer(ref)}"
+                    return ChosenSession(ref := self._named(name), f"named by {variable}{self._newer(ref)}")
                 except SessionNotFound:  # it may have written nothing yet, or be the one that a resumed one began as
                     lost = f"; {variable} names {name}, which is not there"
         sessions = self._source.sessions()
         if not sessions:
             raise SessionNotFound(f"there is no session of {self._source.here}: name one (`session`, --session){lost}")
-        return sessions[0], f"the newest of {self._source.here}{lost}"
+        return ChosenSession(sessions[0], f"the newest of {self._source.here}{lost}", guessed=True)
 
     def _newer(self, ref: SessionRef) -> str:
         """Say which session has changed since: the variable stays as it was when the agent begins a new one."""
