@@ -71,6 +71,7 @@ class PolicyOptions(NamedTuple):
         """
         from refold._compaction.options import Options
         from refold.config import Settings
+        from refold.transcripts._conversation import last_report
 
         settings = Settings.load({"policy": self.policy})
         window, model = self.window, self.model
@@ -90,7 +91,7 @@ class PolicyOptions(NamedTuple):
             goal=self.goal,
             system=conversation.system,
             tools=conversation.tools,
-            usage=_last_report(conversation) if self.reported else None,
+            usage=last_report(conversation) if self.reported else None,
             force=self.force,
             instructions=self.instructions,
             max_output=self.max_output,
@@ -347,13 +348,3 @@ def _known(model: str | None, *, in_file: bool) -> None:
         raise UnknownModel(f"{named}{near}: give --window, or look for its name with `refold models {model}`")
     if known.assumed:
         show.note(f"model {model} is in no table: its window is taken to be {known.window:,} tokens, as a near name's")
-
-
-def _last_report(conversation: RecordedConversation) -> Any:
-    """Return the provider's last report; after a compaction of the session's own it no longer covers the messages."""
-    from refold.core.budget import Usage
-
-    if not conversation.usage or conversation.boundaries:
-        return None
-    last = conversation.usage[-1]
-    return Usage(last.prompt, last.completion, last.cache_read, last.covers)

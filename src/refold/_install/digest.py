@@ -7,6 +7,7 @@ from refold.config import Settings
 from refold.core._plan_json import dump_plan
 from refold.core.edits import Insert
 from refold.core.messages import text_of
+from refold.transcripts._conversation import context_start
 
 __all__ = ["digest_of"]
 
@@ -21,7 +22,7 @@ def digest_of(transcript: str, session: str) -> dict[str, str]:
         UnreadableTranscript: the file is no session.
     """
     recorded = transcripts.read(transcript, lenient=True)[0]
-    messages = recorded.messages[max(recorded.boundaries, default=0) :]
+    messages = recorded.messages[context_start(recorded) :]
     settings = Settings.load()
     policy = settings.apply_to(policies.find("refold"))
     window = settings.window_of(recorded.model or "").window

@@ -18,8 +18,8 @@ from refold._recall.saved_outputs import agents_folder, saved_outputs
 from refold._recall.search import RecordedTexts, texts_in
 from refold.config import Settings
 from refold.core._plan_json import dump_plan
-from refold.core.budget import Usage
 from refold.errors import UsageError
+from refold.transcripts._conversation import beginning_at, context_start, last_report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,15 +106,15 @@ class SessionFiles:
     def fill(self, ref: SessionRef) -> Fill:
         """Return how full the context of a session is, from its last compaction on."""
         recorded = _read(ref)[0]
-        start = max(recorded.boundaries, default=0)
-        messages = recorded.messages[start:]
+        compactions = len(recorded.boundaries)
+        recorded = beginning_at(recorded, context_start(recorded))
         settings = Settings.load()
-        window, usage = _window(recorded, settings), _usage(recorded, start)
-        shares = shares_of(messages, recorded.format, recorded.model)
+        window, usage = _window(recorded, settings), last_report(recorded)
+        shares = shares_of(recorded.messages, recorded.format, recorded.model)
         if window is None:
-            return measured(None, shares, usage, compactions=len(recorded.boundaries))
+            return measured(None, shares, usage, compactions=compactions)
         check = api.check(
-            messages,
+            recorded.messages,
             format=recorded.format,
             policy=settings.apply_to(policies.find(settings.policy)),
             model=recorded.model,
@@ -123,7 +123,7 @@ class SessionFiles:
             tools=recorded.tools,
             usage=usage,
         )
-        return measured(check, shares, usage, compactions=len(recorded.boundaries))
+        return measured(check, shares, usage, compactions=compactions)
 
     def plan(self, ref: SessionRef) -> bytes:
         """Return as JSON the plan that a compaction of the session would make now.
@@ -163,7 +163,7 @@ def _record(ref: SessionRef) -> Record:
     """Return the texts of a session; the time of its last change is part of what it is found by."""
     main, *sides = _read(ref)
     everything = _messages(main)
-    start, stop = max(main.boundaries, default=0), len(everything)
+    start, stop = context_start(main), len(everything)
     for side in sides:  # sub-agents have a context of their own
         everything += _messages(side)
     everything += saved_outputs(ref.kind, ref.id, agents_folder())  # that a hook shortened: they count as removed
@@ -193,15 +193,6 @@ def _content(ref: SessionRef) -> bytes:
 
 def _in_database(ref: SessionRef) -> bool:
     return Path(ref.path).name == DATABASE
-
-
-def _usage(recorded: RecordedConversation, start: int) -> Usage | None:
-    """Return the provider's last report, where it was about what is in the context now."""
-    reports = [report for report in recorded.usage if report.covers >= start]
-    if not reports:
-        return None
-    last = reports[-1]
-    return Usage(last.prompt, last.completion, last.cache_read, last.covers - start)
 
 
 def _window(recorded: RecordedConversation, settings: Settings) -> int | None:

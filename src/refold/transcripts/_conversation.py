@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-__all__ = ["RecordedConversation", "RecordedUsage"]
+from refold.core.budget import Usage
+
+__all__ = ["RecordedConversation", "RecordedUsage", "beginning_at", "context_start", "last_report"]
 
 
 class RecordedUsage(Struct, frozen=True):
@@ -51,3 +54,26 @@ class RecordedConversation(Struct, frozen=True):
     path: str = ""
     notes: tuple[str, ...] = ()
     boundaries: tuple[int, ...] = ()
+
+
+def context_start(conversation: RecordedConversation) -> int:
+    """Return the first message that the model still sees: that after the session's last compaction."""
+    return max(conversation.boundaries, default=0)
+
+
+def beginning_at(conversation: RecordedConversation, start: int) -> RecordedConversation:
+    """Return a conversation without its first messages, and with the reports that cover what is left."""
+    usage = tuple(replace(each, covers=each.covers - start) for each in conversation.usage if each.covers >= start)
+    later = tuple(at - start for at in conversation.boundaries if at > start)
+    return replace(conversation, messages=conversation.messages[start:], usage=usage, boundaries=later)
+
+
+def last_report(conversation: RecordedConversation) -> Usage | None:
+    """Return the provider's last report, None where it does not cover all messages from the first one on.
+
+    After a compaction of the session's own it does not: `beginning_at` its `context_start` it does again.
+    """
+    if not conversation.usage or conversation.boundaries:
+        return None
+    last = conversation.usage[-1]
+    return Usage(last.prompt, last.completion, last.cache_read, last.covers)

@@ -9,10 +9,9 @@ from datetime import UTC, datetime
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
 from refold.core._json import encoded
 from refold.errors import UnreadableTranscript, UsageError
+from refold.transcripts._conversation import beginning_at
 from refold.transcripts._reading import read
 from refold.transcripts._source import load
 from refold.transcripts._writers.base import WrittenCompaction
@@ -36,10 +35,7 @@ def continued(source: bytes) -> RecordedConversation:
     Added in 0.1.0.
     """
     recorded = read(source)[0]
-    start = _writer(recorded.kind).continued(load(source), recorded)
-    usage = tuple(replace(each, covers=each.covers - start) for each in recorded.usage if each.covers >= start)
-    later = tuple(at - start for at in recorded.boundaries if at > start)
-    return replace(recorded, messages=recorded.messages[start:], usage=usage, boundaries=later)
+    return beginning_at(recorded, _writer(recorded.kind).continued(load(source), recorded))
 
 
 def with_compaction(
@@ -67,13 +63,14 @@ def with_compaction(
     recorded = read(source)[0]
     if not messages:
         raise UsageError("there are no messages to write: a session that is resumed needs one")
-    if source.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or isinstance(load(source).value, list):
+    document = load(source)
+    if source.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or isinstance(document.value, list):
         raise UnreadableTranscript(
             "this session is not a line of UTF-8 an entry, as its agent writes it, so no line can be added: convert "
             "it, or write the messages with -o"
         )
     compaction = WrittenCompaction(plan, before, after, at or datetime.now(UTC))
-    lines = _writer(recorded.kind).entries(load(source), messages, compaction)
+    lines = _writer(recorded.kind).entries(document, messages, compaction)
     end = b"" if source.endswith(b"\n") else b"\n"
     return b"".join((source, end, *(encoded(line) + b"\n" for line in lines)))
 

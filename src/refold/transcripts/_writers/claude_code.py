@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from refold.core._json import Json, listing, mapping, objects
 from refold.errors import UnreadableTranscript
 from refold.transcripts._anthropic_builder import blocks_of
+from refold.transcripts._conversation import context_start
 from refold.transcripts._readers.claude_code import WRITTEN_BACK
 from refold.transcripts._tree import speaks
 from refold.transcripts._writers.base import canonical, new_uuid, timestamp
@@ -36,7 +37,7 @@ def continued(document: Document, recorded: RecordedConversation) -> int:
     """
     boundaries = [row for _, row in document.objects if _is_boundary(row)]
     ours = bool(boundaries) and OURS in mapping(boundaries[-1].get("compactMetadata"))
-    return max(recorded.boundaries, default=0) if ours else 0
+    return context_start(recorded) if ours else 0
 
 
 def entries(document: Document, messages: list[Any], compaction: WrittenCompaction) -> list[Json]:
