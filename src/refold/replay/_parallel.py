@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from refold import policies
 from refold._compaction.options import Options
+from refold._files import write_atomically
 from refold.errors import OutsideError, UsageError
 from refold.replay._equal_size import SIZES, limits, places_of, results_at_sizes
 from refold.replay._quality import cuts_of
@@ -232,13 +233,8 @@ def _stored_run(place: Path | None) -> Run | None:
 
 
 def _keep(place: Path | None, run: Run) -> None:
-    """Write a result whole or not at all."""
-    if place is None:
-        return
-    place.parent.mkdir(parents=True, exist_ok=True)
-    partial = place.with_suffix(f".{os.getpid()}.part")
-    partial.write_bytes(msgspec.json.encode(run))
-    partial.replace(place)
+    if place is not None:
+        write_atomically(place, msgspec.json.encode(run))
 
 
 def quiet() -> None:
