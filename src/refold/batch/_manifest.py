@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from refold.batch._packages import needed
 from refold.batch._rows import clean, digest_of
-from refold.batch._schema import SCHEMA_VERSION
+from refold.batch._schema import SCHEMA_VERSION, parquet_of
 from refold.batch._settings import described
 from refold.batch._settings import digest_of as settings_digest
 from refold.batch._storage import NO_VERSION, storage_of
@@ -85,7 +85,7 @@ class ResultFolder:
 
     def replaced(self) -> list[tuple[str, str]]:
         """Return the tasks and files whose rows a later task has replaced, but which are still there."""
-        latest = {record.path: entry.name for entry in self.entries for record in entry.files}
+        latest = self._latest()
         return [
             (entry.name, record.path)
             for entry in self.entries
@@ -178,7 +178,7 @@ class ResultFolder:
 
     def tidy(self) -> None:
         """Remove the rows of files that a later task replayed again, and results that no entry names."""
-        latest = {record.path: entry.name for entry in self.entries for record in entry.files}
+        latest = self._latest()
         for entry in self.entries:
             current = tuple(record for record in entry.files if latest[record.path] == entry.name)
             if len(current) == len(entry.files):
@@ -190,6 +190,10 @@ class ResultFolder:
                 self.storage.remove(f"{self._path}/{MANIFEST}/{entry.name}.json")
                 del self._entries[entry.name]
         self._remove_leftovers()
+
+    def _latest(self) -> dict[str, str]:
+        """Return by file the task whose rows hold."""
+        return {record.path: entry.name for entry in self.entries for record in entry.files}
 
     def _head(self) -> BatchHead | None:
         try:
@@ -244,9 +248,7 @@ class ResultFolder:
         path = self.results(entry)
         table = parquet.read_table(pa.BufferReader(self.storage.read(path)))
         rest = table.filter(compute.is_in(table["file"], value_set=pa.array(sorted(current))))
-        sink = pa.BufferOutputStream()
-        parquet.write_table(rest, sink, compression="zstd")
-        self.storage.write(path, sink.getvalue().to_pybytes())
+        self.storage.write(path, parquet_of(rest))
 
     def _remove_leftovers(self) -> None:
         """Remove what a run that was ended left: files half-written, and results that no entry names."""

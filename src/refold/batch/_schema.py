@@ -11,7 +11,7 @@ from refold.replay._summary import LIMITS, METRICS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["AT_SIZES", "COLUMNS", "LIMITS_AT_SIZES", "RECORDED", "SCHEMA_VERSION", "Column", "table_of"]
+__all__ = ["AT_SIZES", "COLUMNS", "LIMITS_AT_SIZES", "RECORDED", "SCHEMA_VERSION", "Column", "parquet_of", "table_of"]
 
 SCHEMA_VERSION = 1  # of the columns; a folder of another version is refused
 RECORDED = "recorded"  # the policy of a row on what was really paid
@@ -107,3 +107,11 @@ def _figures_by_size(pa: Any, names: Sequence[str]) -> Any:
 def table_of(rows: Sequence[Mapping[str, Any]]) -> Any:
     """Return rows as a `pyarrow.Table`; a column that a row leaves out is null there."""
     return needed("pyarrow").Table.from_pylist([dict(row) for row in rows], schema=_schema())
+
+
+def parquet_of(table: Any) -> bytes:
+    """Return the content of a Parquet file with the rows of a table."""
+    sink = needed("pyarrow").BufferOutputStream()
+    needed("pyarrow.parquet").write_table(table, sink, compression="zstd")
+    content: bytes = sink.getvalue().to_pybytes()
+    return content

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from refold.batch._packages import needed
 from refold.batch._rows import error_row, rows_of
-from refold.batch._schema import table_of
+from refold.batch._schema import parquet_of, table_of
 from refold.errors import UsageError
 from refold.replay._parallel import version
 
@@ -71,14 +71,12 @@ def replay_shard(paths: tuple[str, ...], settings: BatchSettings, code: str, *, 
 
 def shard_of(paths: Sequence[str], by_file: Sequence[list[dict[str, Any]]]) -> ReplayedShard:
     """Return the finished task of files and the rows of each."""
-    pa, parquet = needed("pyarrow"), needed("pyarrow.parquet")
-    sink = pa.BufferOutputStream()
-    parquet.write_table(table_of([row for rows in by_file for row in rows]), sink, compression="zstd")
+    table = table_of([row for rows in by_file for row in rows])
     files = tuple(
         ReplayedFile(path, rows[0].get("digest") or "", len(rows), sum("error" in row for row in rows))
         for path, rows in zip(paths, by_file, strict=True)
     )
-    return ReplayedShard(sink.getvalue().to_pybytes(), files)
+    return ReplayedShard(parquet_of(table), files)
 
 
 def _check(settings: BatchSettings) -> None:
