@@ -12,7 +12,6 @@ import json
 import multiprocessing
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -28,11 +27,12 @@ from typing import IO
 import uvloop
 
 from benchmarks.gateway_load import Seen, Upstream
+from benchmarks.gateway_servers import resident
+from tools.recording.run import free_port
 
 __all__ = ["ADMIN", "Judged", "Provider", "Replica", "postgresql"]
 
 ADMIN = "admin-of-the-trial"
-PAGE = os.sysconf("SC_PAGE_SIZE")
 NICE = 10  # the judge comes after everything that is measured
 MOST_SHOWN = 5
 
@@ -113,9 +113,7 @@ class Replica:
     """
 
     def __init__(self, number: int, upstream: str, store: str, options: list[str], log: IO[str]) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         self.number = number
         self.url = f"http://127.0.0.1:{port}"
         self.lives = 0
@@ -142,9 +140,9 @@ class Replica:
 
     def sample(self) -> None:
         """Note the memory that is resident now."""
-        with contextlib.suppress(OSError, IndexError), open(f"/proc/{self.child.pid}/statm") as file:
-            resident = int(file.read().split()[1]) * PAGE
-            self.memory.setdefault(self.lives, []).append((monotonic() - self.started, resident))
+        with contextlib.suppress(OSError, IndexError):
+            size = resident(self.child.pid)
+            self.memory.setdefault(self.lives, []).append((monotonic() - self.started, size))
 
 
 @contextlib.contextmanager

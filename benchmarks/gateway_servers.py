@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -11,6 +10,8 @@ import time
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
+
+from tools.recording.run import free_port
 
 CHUNK = '{"id":"c","object":"chat.completion.chunk","created":1,"model":"gpt-4o","choices":[%s]%s}'
 DELTA = '{"index":0,"delta":{"content":"word %d "},"finish_reason":null}'
@@ -109,7 +110,13 @@ model_list:
   - model_name: gpt-4o
     litellm_params: {model: openai/gpt-4o, api_base: "%s/v1", api_key: none}
 """
-TICKS = os.sysconf("SC_CLK_TCK")
+TICKS, PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
+
+
+def resident(process: int) -> int:
+    """Return the bytes of a process that are resident, by its id."""
+    with open(f"/proc/{process}/statm") as file:
+        return int(file.read().split()[1]) * PAGE
 
 
 class Process:
@@ -128,8 +135,7 @@ class Process:
 
     def memory(self) -> int:
         """Return the bytes that are resident."""
-        with open(f"/proc/{self.child.pid}/statm") as file:
-            return int(file.read().split()[1]) * 4096
+        return resident(self.child.pid)
 
     def seconds(self) -> float:
         """Return the processor time used so far."""
@@ -149,9 +155,7 @@ class LiteLLM(Process):
         self._config = tempfile.NamedTemporaryFile("w", suffix=".yaml")  # noqa: SIM115 # it lives as long as the proxy
         self._config.write(LITELLM % upstream)
         self._config.flush()
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = str(probe.getsockname()[1])
+        port = str(free_port())
         program = "from litellm import run_server; run_server()"
         options = ["--config", self._config.name, "--host", "127.0.0.1", "--port", port, "--num_workers", "1"]
         quiet = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_TELEMETRY": "False", "LITELLM_LOG": "ERROR"}
