@@ -18,9 +18,7 @@ def command(agent: str | None, as_json: bool) -> int:
     For each: its version, whether its settings are as installed, whether its hooks were called, how long they took and
     what failed in them, and whether the gateway answers. The exit code is 1 where something is not well.
     """
-    from dataclasses import replace
     from importlib.metadata import version
-    from pathlib import Path
 
     from refold._cli.install import chosen_agent, options_of
     from refold._install.doctor import findings, installed
@@ -32,8 +30,9 @@ def command(agent: str | None, as_json: bool) -> int:
     for name, options in installed(agents_folder()):
         if agent in (None, name):
             project = str(options["project"])
-            chosen = options_of(None, gateway=options["gateway"], mcp=options["mcp"], hooks=options["hooks"])
-            chosen = replace(chosen, project=Path(project) if project else None)
+            chosen = options_of(
+                project or None, gateway=options["gateway"], mcp=options["mcp"], hooks=options["hooks"]
+            )  # fmt: skip
             rows += [
                 {"agent": name, "project": project, "what": each.what, "well": each.well, "words": each.words}
                 for each in findings(name, chosen)

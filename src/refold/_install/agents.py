@@ -19,7 +19,7 @@ __all__ = ["AGENTS", "AgentProgram", "plan_of", "record_of", "write"]
 
 @dataclass(frozen=True)
 class AgentProgram:
-    """An agent: the name of its program, how its settings change, and the variables that name a base URL."""
+    """An agent: the name of its program, and how its settings change."""
 
     program: str
     edits: Callable[[InstallOptions], list[FileEdit]]

@@ -20,10 +20,7 @@ MOST_LOGGED = 1_000_000  # bytes, after which the log begins again and the old o
 FASTEST = 8_000  # characters: an output this short is never shortened
 SKIPPED = ("Read", "read_file", "read")  # files come with line numbers, and edits quote them
 WORDS = ("stdout", "content", "result", "output", "text", "llmContent")  # fields with the words of a tool's output
-REPLACING = {
-    "codex": "block",
-    "gemini-cli": "deny",
-}  # whose reason stands in for the output
+REPLACING = {"codex": "block", "gemini-cli": "deny"}  # decisions whose reason stands in for the output
 READY = "digest.json"
 NOTED = "prepared"
 

@@ -95,8 +95,7 @@ def restored(text: str, before: str, path: Sequence[str], ours: object, name: st
     node = _node_at(_root(text, name), path)
     if node is None or not ours or node.value != ours:
         return text, False
-    earlier = _node_at(_root(before, name), path)
-    return (remove(text, path, before, name) if earlier is None else set_value(text, path, earlier.value, name)), True
+    return _restored_member(text, before, path, name), True
 
 
 def server_edit(file: Path, path: Sequence[str], server: object) -> FileEdit:
@@ -107,14 +106,15 @@ def server_edit(file: Path, path: Sequence[str], server: object) -> FileEdit:
         parsed(text, name)
         return text if server is None else set_value(text, path, server, name)
 
-    def removed(text: str, before: str) -> str:
-        node = _node_at(_root(text, name), path)
-        earlier = _node_at(_root(before, name), path)
-        if node is None or (earlier is not None and earlier.value == node.value):
-            return text
-        return remove(text, path, before, name) if earlier is None else set_value(text, path, earlier.value, name)
+    return FileEdit(file, added, lambda text, before: _restored_member(text, before, path, name), "{}\n")
 
-    return FileEdit(file, added, removed, "{}\n")
+
+def _restored_member(text: str, before: str, path: Sequence[str], name: str) -> str:
+    """Return the text with a member as it was before, whatever its value is now; without one it stays as it is."""
+    node, earlier = _node_at(_root(text, name), path), _node_at(_root(before, name), path)
+    if node is None or (earlier is not None and earlier.value == node.value):
+        return text
+    return remove(text, path, before, name) if earlier is None else set_value(text, path, earlier.value, name)
 
 
 def _present(root: _Node, path: Sequence[str]) -> _Node:

@@ -40,9 +40,13 @@ class InstallOptions:
         """Return an agent's folder, as its variable or its default below the home folder says."""
         return Path(self.environ.get(variable) or self.home / default)
 
+    def hook_arguments(self, agent: str, event: str) -> list[str]:
+        """Return the program and the arguments of a hook."""
+        return [self.python, "-P", str(HOOK), agent, str(self.data), event]
+
     def hook_command(self, agent: str, event: str) -> str:
         """Return the command line of a hook, for a shell."""
-        return shlex.join([self.python, "-P", str(HOOK), agent, str(self.data), event])
+        return shlex.join(self.hook_arguments(agent, event))
 
     @property
     def server(self) -> tuple[str, list[str]]:
