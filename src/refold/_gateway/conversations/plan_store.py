@@ -328,8 +328,8 @@ class PlanStore:
             if not locked or is_sealed(text):
                 break
         else:
-            for reason in locked.values():
-                raise StoreCorrupt(f"{self._store.name}: {reason}")
+            if locked:
+                raise StoreCorrupt(f"{self._store.name}: {next(iter(locked.values()))}")
         for session in locked:
             _log_damage(session)
 
@@ -436,7 +436,8 @@ class PlanStore:
             SessionNotFound: there is none.
             StoreCorrupt: it is damaged.
         """
-        self._head(session, owner)
+        if owner is not None:  # before anything is read that may be damaged
+            self._head(session, owner)
         loaded = self._store.load(session)
         noted: tuple[int, DeferredCall | None] = 0, None
         ranges: list[StoredRange] = []

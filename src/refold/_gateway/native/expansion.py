@@ -112,10 +112,6 @@ class Expansion:
         recorded = await self._recorded(digest_of(item), owner)
         return recorded.reference if recorded is not None and recorded.upstream != upstream else None
 
-    async def recorded_for(self, digest: str, owner: str) -> bool:
-        """Tell whether the history behind an item of a provider is known."""
-        return await self._recorded(digest, owner) is not None
-
     async def _recorded(self, digest: str, owner: str) -> RecordedItem | None:
         key = owner, digest
         if key not in self._items:
