@@ -267,3 +267,41 @@ def test_opencode_gets_a_plugin_that_calls_the_hook_and_loses_it_again(refold: R
     refold("uninstall", "opencode")
     assert not plugin.exists()
     assert settings.read_text() == '{"share": "disabled"}'
+
+
+@pytest.mark.parametrize(
+    ("agent", "place", "path"),
+    [
+        ("claude-code", ".claude.json", ("mcpServers", "refold")),
+        ("pi", ".pi/agent/mcp.json", ("mcpServers", "refold")),
+        ("opencode", ".config/opencode/opencode.json", ("mcp", "refold")),
+        ("gemini-cli", ".gemini/settings.json", ("mcpServers", "refold")),
+    ],
+)
+def test_a_server_of_the_user_with_our_name_comes_back(
+    agent: str, place: str, path: tuple[str, str], refold: Refold, home: Path
+) -> None:
+    settings = home / place
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    own = {path[0]: {path[1]: {"command": "refold", "args": ["mcp", "--store", "mine.db"]}}}
+    settings.write_text(json.dumps(own))
+    refold("install", agent)
+    assert json.loads(settings.read_text())[path[0]][path[1]] != own[path[0]][path[1]]
+    refold("uninstall", agent)
+    assert settings.read_text() == json.dumps(own)
+
+
+@pytest.mark.parametrize(
+    ("agent", "place"),
+    [("claude-code", ".claude.json"), ("pi", ".pi/agent/mcp.json"), ("gemini-cli", ".gemini/settings.json")],
+)
+def test_our_server_goes_after_a_change_of_the_user_and_of_python(
+    agent: str, place: str, refold: Refold, home: Path
+) -> None:
+    settings = home / place
+    refold("install", agent)
+    changed = {**json.loads(settings.read_text()), "theirs": 1}
+    changed["mcpServers"]["refold"]["command"] = "/usr/bin/an-older-python"
+    settings.write_text(json.dumps(changed))
+    refold("uninstall", agent)
+    assert json.loads(settings.read_text()) == {"theirs": 1}

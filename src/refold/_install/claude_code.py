@@ -55,5 +55,5 @@ def _added(options: InstallOptions, name: str, text: str) -> str:
 def _removed(options: InstallOptions, name: str, text: str, before: str) -> str:
     for event in EVENTS:
         text = json_edit.remove_items(text, ("hooks", event), is_hook, before, name)
-    text, ours = json_edit.restored(text, before, BASE_URL, options.installed, name)
-    return json_edit.restored(text, before, TOOL_SEARCH, "true", name)[0] if ours else text
+    text, ours = json_edit.restored(text, before, BASE_URL, lambda url: url == options.installed != "", name)
+    return json_edit.restored(text, before, TOOL_SEARCH, lambda value: value == "true", name)[0] if ours else text

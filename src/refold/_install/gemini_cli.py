@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from refold._install import json_edit
 from refold._install.changes import FileEdit
-from refold._install.options import is_hook
+from refold._install.options import is_hook, is_server
 from refold.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def edits(options: InstallOptions) -> list[FileEdit]:
             f"Gemini CLI takes its base URL from the environment alone: set GOOGLE_GEMINI_BASE_URL={options.gateway}"
         )
     path = (options.project or options.home) / ".gemini" / "settings.json"
-    return [FileEdit(path, partial(_added, options, str(path)), partial(_removed, options, str(path)), "{}\n")]
+    return [FileEdit(path, partial(_added, options, str(path)), partial(_removed, str(path)), "{}\n")]
 
 
 def _added(options: InstallOptions, name: str, text: str) -> str:
@@ -44,8 +44,6 @@ def _added(options: InstallOptions, name: str, text: str) -> str:
     return text
 
 
-def _removed(options: InstallOptions, name: str, text: str, before: str) -> str:
+def _removed(name: str, text: str, before: str) -> str:
     text = json_edit.remove_items(text, HOOKS, is_hook, before, name)
-    program, arguments = options.server
-    server = {"command": program, "args": arguments}
-    return json_edit.restored(text, before, SERVER, server, name)[0]
+    return json_edit.restored(text, before, SERVER, is_server, name)[0]

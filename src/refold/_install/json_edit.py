@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from refold._install.changes import FileEdit
+from refold._install.options import is_server
 from refold.errors import UsageError
 
 __all__ = ["append_item", "parsed", "remove", "remove_items", "restored", "server_edit", "set_value"]
@@ -90,12 +91,12 @@ def remove_items(text: str, path: Sequence[str], ours: Callable[[Any], bool], be
         text = _without(text, node, places[0])
 
 
-def restored(text: str, before: str, path: Sequence[str], ours: object, name: str) -> tuple[str, bool]:
-    """Return the text with a member as it was before, where it has our value, and whether it had."""
-    node = _node_at(_root(text, name), path)
-    if node is None or not ours or node.value != ours:
+def restored(text: str, before: str, path: Sequence[str], ours: Callable[[Any], bool], name: str) -> tuple[str, bool]:
+    """Return the text with a member as it was before, where its value is ours, and whether it was."""
+    node, earlier = _node_at(_root(text, name), path), _node_at(_root(before, name), path)
+    if node is None or not ours(node.value):
         return text, False
-    return _restored_member(text, before, path, name), True
+    return (remove(text, path, before, name) if earlier is None else set_value(text, path, earlier.value, name)), True
 
 
 def server_edit(file: Path, path: Sequence[str], server: object) -> FileEdit:
@@ -106,15 +107,10 @@ def server_edit(file: Path, path: Sequence[str], server: object) -> FileEdit:
         parsed(text, name)
         return text if server is None else set_value(text, path, server, name)
 
-    return FileEdit(file, added, lambda text, before: _restored_member(text, before, path, name), "{}\n")
+    def removed(text: str, before: str) -> str:
+        return restored(text, before, path, is_server, name)[0]
 
-
-def _restored_member(text: str, before: str, path: Sequence[str], name: str) -> str:
-    """Return the text with a member as it was before, whatever its value is now; without one it stays as it is."""
-    node, earlier = _node_at(_root(text, name), path), _node_at(_root(before, name), path)
-    if node is None or (earlier is not None and earlier.value == node.value):
-        return text
-    return remove(text, path, before, name) if earlier is None else set_value(text, path, earlier.value, name)
+    return FileEdit(file, added, removed, "{}\n")
 
 
 def _present(root: _Node, path: Sequence[str]) -> _Node:

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["InstallOptions", "is_hook"]
+__all__ = ["InstallOptions", "is_hook", "is_server"]
 
 HOOK = Path(__file__).parent / "hook.py"
+SERVER = ["-P", "-m", "refold", "mcp"]  # a module of the project's folder cannot replace ours
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,16 @@ class InstallOptions:
 
     @property
     def server(self) -> tuple[str, list[str]]:
-        """The program and the arguments of the MCP server; a module of the project's folder cannot replace ours."""
-        return self.python, ["-P", "-m", "refold", "mcp"]
+        """The program and the arguments of the MCP server."""
+        return self.python, list(SERVER)
 
 
 def is_hook(entry: object) -> bool:
     """Tell whether an entry of an agent's settings calls our hook."""
     return "_install" in (words := str(entry)) and HOOK.name in words
+
+
+def is_server(entry: object) -> bool:
+    """Tell whether an entry of an agent's settings is our MCP server, of whatever Python; the user's own is not."""
+    lines = (entry.get("args"), entry.get("command")) if isinstance(entry, dict) else ()
+    return any(isinstance(line, list) and line[-len(SERVER) :] == SERVER for line in lines)
