@@ -134,6 +134,20 @@ def test_plans_taken_back_bring_the_originals_back_in_the_track_and_in_its_state
     assert larger.dump() == ""
 
 
+def test_more_plans_than_there_are_cannot_stay_or_be_taken_back():
+    track = Track(window=WINDOW)
+    conversation(track, 20)
+    plans, state = track.plans, track.dump()
+    for to in (len(plans) + 1, -len(plans) - 1):
+        with pytest.raises(UsageError, match=f"to={to}, but .* in force"):
+            track.rewind(to)
+        with pytest.raises(UsageError, match=f"to={to}, but .* in force"):
+            rewind_state(state, to)
+    assert track.plans == plans
+    assert Track(window=WINDOW).rewind() == ()
+    assert rewind_state("") == ""
+
+
 def test_a_history_that_was_edited_is_refused_and_leaves_the_track_as_it_was():
     track = Track(window=WINDOW)
     messages, views = conversation(track, 20)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold.core._plan_json import dump_plan, load_plan
-from refold.core.plan import Plan, PlanId
+from refold.core.plan import Plan, PlanId, remaining_plans
 from refold.errors import UnreadablePlan
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ def rewind_state(state: str, to: int = -1) -> str:
 
     Raises:
         UnreadablePlan: it is not the state of a track.
+        UsageError: there are not so many plans.
 
     Added in 0.1.0.
     """
@@ -93,8 +94,12 @@ def rewind_state(state: str, to: int = -1) -> str:
 
 
 def rewound_state(state: TrackState, to: int) -> TrackState:
-    """Return a state with fewer active plans; those that were taken back are remembered where phases name them."""
-    count = to if to >= 0 else max(len(state.plans) + to, 0)
+    """Return a state with fewer active plans; those that were taken back are remembered where phases name them.
+
+    Raises:
+        UsageError: there are not so many plans.
+    """
+    count = remaining_plans(len(state.plans), to)
     named = {id for phase in state.phases for id in phase.plans}
     former = (*state.former, *(plan for plan in state.plans[count:] if plan.id in named))
     return replace(state, plans=state.plans[:count], former=former)

@@ -283,6 +283,9 @@ class Track(Generic[Item]):
         """Take plans back, and return them; `to` is how many stay, negative from the end.
 
         The next `fold` has the originals again, and plans anew where the policy finds that due.
+
+        Raises:
+            UsageError: there are not so many plans.
         """
         before = self.plans
         self._state = rewound_state(self._state, to)
