@@ -2,6 +2,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+import refold
 from refold.adapt import Track, TrackPool
 from refold.errors import UnknownOption, UnreadablePlan
 from tests.adapt.test_track import WINDOW, call, history
@@ -125,6 +126,19 @@ def test_plans_outlast_a_pool_in_a_mapping_and_are_gone_from_it_once_taken_back(
         track.rewind(0)
     assert not states
     assert folded(TrackPool(window=10 * WINDOW, states=states), grown)[0].messages == grown
+
+
+def test_a_window_that_a_refusal_told_outlasts_a_pool_in_a_mapping():
+    states, items = {}, history(14)
+    refusal = RuntimeError("This model's maximum context length is 8192 tokens. Your messages are 20000 tokens.")
+    pool = TrackPool(window=100_000, states=states)
+    with pool.track(items) as track:
+        track.fold(items)
+        track.recover(refusal)
+    grown = [*items, *(message for number in range(14, 28) for message in call(number))]
+    view, restored = folded(TrackPool(window=100_000, states=states), grown)
+    assert restored.plans[: len(track.plans)] == track.plans
+    assert refold.count(view.messages) < 8_192
 
 
 def test_a_mapping_that_fails_costs_no_plan():

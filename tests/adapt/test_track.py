@@ -195,6 +195,15 @@ def test_a_refused_request_becomes_smaller_until_it_is_accepted_and_the_window_i
         again.recover(RuntimeError(refusal))
 
 
+def test_a_window_that_a_refusal_told_never_widens_a_smaller_one_that_is_configured():
+    track = Track(window=200_000)
+    messages, _ = conversation(track, 20)
+    track.recover(RuntimeError("This model's maximum context length is 12000 tokens. However, you sent 30000 tokens."))
+    again = Track.load(track.dump(), window=6_000)
+    assert again.settings["window"] == 6_000
+    assert refold.count(again.fold([*messages, *call(20)]).messages) < 6_000
+
+
 def test_a_call_is_sent_again_with_less_until_it_is_accepted():
     refusal = RuntimeError("This model's maximum context length is 12000 tokens. However, you requested 20000 tokens.")
     sent = []

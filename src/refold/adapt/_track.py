@@ -136,10 +136,7 @@ class Track(Generic[Item]):
             UnreadablePlan: it is not the state of a track.
         """
         track = cls(stale_plans=stale_plans, **options)
-        track._state = load_state(state)
-        track._verified = not track._state.plans
-        if track._state.window:
-            track._narrow(track._state.window)
+        track._restore(load_state(state))
         return track
 
     def dump(self) -> str:
@@ -316,7 +313,7 @@ class Track(Generic[Item]):
             shape = shape or format_for(natives, self._options.format)
             transcript = formats.read(shape, natives, transcript)
         if not self._keys and not self.plans and self.find_state and (state := self.find_state(transcript, self)):
-            self._state, self._verified = self._readable(state), False
+            self._restore(self._readable(state))
         plans, replaced = self.plans, start < len(self._natives)
         if plans and (replaced or not self._verified):
             plans = _fitting(plans, transcript)
@@ -351,6 +348,11 @@ class Track(Generic[Item]):
             self._plans_changed()
         self._recovery = None
         return dropped
+
+    def _restore(self, state: TrackState) -> None:
+        """Go on with the plans and the window of a state; whether the plans fit is seen with the next history."""
+        self._state, self._verified = state, not state.plans
+        self._narrow(state.window)
 
     def _readable(self, state: str) -> TrackState:
         try:
@@ -470,15 +472,18 @@ class Track(Generic[Item]):
         self._state = replace(self._state, plans=state.plans)
         configured = budget_for(self._policy, self._options, measuring=True).window
         learned = state.window if state.window and state.window < configured else state.room
-        if learned and learned < configured:
-            self._narrow(learned)
+        self._narrow(learned)
         self._recovery = state
         self._plans_changed()
 
-    def _narrow(self, window: int) -> None:
-        """Reckon with a smaller window than configured, which a refusal has told."""
+    def _narrow(self, window: int | None) -> None:
+        """Reckon with a window that a refusal has told, where it is smaller than the one configured."""
+        options = self._options
+        is_configured = any(value is not None for value in (options.budget, options.window, options.model))
+        if not window or (is_configured and window >= budget_for(self._policy, options, measuring=True).window):
+            return
         self._state = replace(self._state, window=window)
-        self._options = replace(self._options, window=window, budget=None)
+        self._options = replace(options, window=window, budget=None)
         self._meters = None if self._format is None else SessionMeters(self._options, self._format.name)
 
 
