@@ -2,6 +2,7 @@
 
 import ast
 import os
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,7 +17,8 @@ def installed(path):
             [alias.name for alias in node.names] if isinstance(node, ast.Import) else [getattr(node, "module", None)]
         )
         try:
-            if not all(map(find_spec, filter(None, names))):
+            # a package loaded by another may have no spec, as Haystack's lazy ones
+            if not all(name in sys.modules or find_spec(name) for name in filter(None, names)):
                 return False
         except ModuleNotFoundError:  # `google.adk.agents`, where there is another package of `google`
             return False
