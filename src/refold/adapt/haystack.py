@@ -6,6 +6,7 @@ from asyncio import to_thread
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from haystack import component, default_from_dict, default_to_dict
@@ -14,8 +15,8 @@ from haystack.dataclasses import ChatMessage
 from haystack.utils.deserialization import deserialize_component_inplace
 
 from refold.adapt._haystack_messages import items_of, schemas_of, written
+from refold.adapt._message_state import rewound_messages, stored_state, with_state
 from refold.adapt._pool import TrackPool
-from refold.adapt._state import rewind_state
 from refold.adapt._streams import noting
 from refold.errors import UsageError
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CompactionChatGenerator", "rewind"]
 
-STATE = "refold"  # in the meta of a reply: the plans in force when it came, if they were other ones before
 LIFE_CYCLE = ("warm_up", "warm_up_async", "close", "close_async")
 PROVIDER_HISTORY = {"previous_response_id", "conversation"}  # arguments with which the provider keeps the history
 
@@ -113,25 +113,22 @@ class CompactionChatGenerator:
     def _known(self, messages: list[ChatMessage]) -> dict[str, Any]:
         """Return by what the track of messages is found."""
         keys = [(message.role, tuple(message._content)) for message in messages]
-        return {"keys": keys, "state": _state(messages)[1], "model": getattr(self.chat_generator, "model", None)}
+        return {
+            "keys": keys,
+            "state": stored_state([message.meta for message in messages]),
+            "model": getattr(self.chat_generator, "model", None),
+        }
 
 
 def rewind(messages: Sequence[ChatMessage], to: int = -1) -> list[ChatMessage]:
     """Return messages with fewer compactions in force; `to` is how many stay, negative from the end.
 
+    Raises:
+        UsageError: there are not so many.
+
     Added in 0.1.0.
     """
-    place, state = _state(messages)
-    return [
-        replace(each, _meta={**each.meta, STATE: rewind_state(state, to)}) if at == place else each
-        for at, each in enumerate(messages)
-    ]
-
-
-def _state(messages: Sequence[ChatMessage]) -> tuple[int, str]:
-    """Return where the newest state stands in messages, and the state; -1 and none where there is no state."""
-    places = range(len(messages) - 1, -1, -1)
-    return next(((at, messages[at].meta[STATE]) for at in places if STATE in messages[at].meta), (-1, ""))
+    return rewound_messages(messages, attrgetter("meta"), lambda each, new: replace(each, _meta=new), to)
 
 
 def _with_plans(result: dict[str, Any], track: Track[Any], stored: str) -> dict[str, Any]:
@@ -142,4 +139,4 @@ def _with_plans(result: dict[str, Any], track: Track[Any], stored: str) -> dict[
             track.report(usage)
     if state == stored:
         return result
-    return {**result, "replies": [replace(reply, _meta={**reply.meta, STATE: state}) for reply in replies]}
+    return {**result, "replies": [replace(reply, _meta=with_state(reply.meta, state)) for reply in replies]}

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai import ModelResponse, RetryModelRequest
 from pydantic_ai.capabilities import AbstractCapability
 
+from refold.adapt._message_state import rewound_messages, stored_state, with_state
 from refold.adapt._pool import TrackPool
 from refold.adapt._pydantic_ai_messages import items_of, written
-from refold.adapt._state import rewind_state
 from refold.core.budget import Usage
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CompactionCapability", "rewind"]
 
-STATE = "refold"  # in the metadata of a response: the plans in force when it came, if they were other ones before
 CHAINED = {"openai_previous_response_id", "openai_conversation_id"}  # with them the provider keeps the history
 
 
@@ -53,7 +53,7 @@ class CompactionCapability(AbstractCapability[Any]):
         messages, settings = request_context.messages, request_context.model_settings or {}
         if not CHAINED.isdisjoint(settings) or isinstance(messages[-1], ModelResponse):
             return await handler(request_context)
-        self._stored = _state(messages)[1]
+        self._stored = stored_state([message.metadata for message in messages])
         keys, model = [message.parts for message in messages], request_context.model.model_name
         with self._pool.track(messages, keys=keys, state=self._stored, model=model) as self._track:
             try:
@@ -90,24 +90,15 @@ class CompactionCapability(AbstractCapability[Any]):
         if usage := response.usage.input_tokens:
             self._track.report(Usage(usage, response.usage.output_tokens, response.usage.cache_read_tokens))
         state = self._track.dump()
-        return response if state == self._stored else _with_state(response, state)
+        return response if state == self._stored else replace(response, metadata=with_state(response.metadata, state))
 
 
 def rewind(messages: Sequence[Any], to: int = -1) -> list[Any]:
     """Return a message history with fewer compactions in force; `to` is how many stay, negative from the end.
 
+    Raises:
+        UsageError: there are not so many.
+
     Added in 0.1.0.
     """
-    place, state = _state(messages)
-    return [_with_state(each, rewind_state(state, to)) if at == place else each for at, each in enumerate(messages)]
-
-
-def _state(messages: Sequence[Any]) -> tuple[int | None, str]:
-    """Return the newest state in the metadata of messages, and where it stands."""
-    places = range(len(messages) - 1, -1, -1)
-    place = next((at for at in places if STATE in (messages[at].metadata or ())), None)
-    return place, "" if place is None else messages[place].metadata[STATE]
-
-
-def _with_state(message: Any, state: str) -> Any:
-    return replace(message, metadata={**(message.metadata or {}), STATE: state})
+    return rewound_messages(messages, attrgetter("metadata"), lambda each, new: replace(each, metadata=new), to)
