@@ -28,6 +28,21 @@ def test_each_conversation_has_a_track_of_its_own_that_reads_only_what_is_new():
     assert counter.counted == 3 * len(history(9))
 
 
+def test_messages_that_a_framework_builds_anew_are_compared_once_in_a_call():
+    class Built(dict):
+        compared = 0
+        __hash__ = None
+
+        def __eq__(self, other):
+            Built.compared += 1
+            return dict.__eq__(self, other)
+
+    pool, items = TrackPool(window=1_000_000), history(10)
+    folded(pool, [Built(item) for item in items])
+    folded(pool, [Built(item) for item in items])
+    assert Built.compared == len(items)
+
+
 def test_a_conversation_in_use_is_read_anew_and_both_go_on_alone():
     pool = TrackPool(window=WINDOW)
     items = history(12)

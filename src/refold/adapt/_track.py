@@ -162,8 +162,9 @@ class Track(Generic[Item]):
 
     def common(self, keys: Sequence[Any]) -> int:
         """Return how many leading items have the keys that they had in the last call."""
-        known = self._keys
-        if list(keys[: len(known)]) == known:
+        known, beginning = self._keys, list(keys[: len(self._keys)])
+        if beginning == known:
+            self._keys = beginning  # the very same objects from here on, which are compared at once
             return len(known)
         pairs = enumerate(zip(keys, known, strict=False))
         return next((at for at, (new, old) in pairs if new is not old and new != old), min(len(keys), len(known)))
