@@ -9,7 +9,7 @@ from typing import Any
 
 from agent_framework import Content, Message
 
-from refold.adapt._parts import placed, replaced
+from refold.adapt._parts import placed, replaced, text_in
 
 __all__ = ["items_of", "written"]
 
@@ -78,9 +78,7 @@ def _content(item: dict[str, Any], content: Any) -> Any:
             new.items = replaced(blocks, content.items or (), _block, _content)
             new.result = "\n".join(each.text for each in new.items if each.type == "text")
         case "text" | "data" | "uri":
-            content = item.get("content", item)
-            block = content[0] if isinstance(content, list) else content
-            text = block if isinstance(block, str) else block.get("text")
+            text = text_in(item)
             if new.type == "text":
                 new.text = text
             elif text is not None:

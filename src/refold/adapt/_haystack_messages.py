@@ -19,7 +19,7 @@ from haystack.dataclasses import (
 )
 from haystack.tools import flatten_tools_or_toolsets
 
-from refold.adapt._parts import placed, replaced
+from refold.adapt._parts import placed, replaced, text_in
 
 __all__ = ["items_of", "schemas_of", "written"]
 
@@ -78,7 +78,5 @@ def _part(item: dict[str, Any], part: Any) -> Any:
             return replace(part, result=output if isinstance(output, str) else replaced(output, result, _block, _part))
         case ReasoningContent():
             return part
-    content = item.get("content", item)
-    block = content[0] if isinstance(content, list) else content
-    text = block if isinstance(block, str) else block.get("text")
+    text = text_in(item)
     return part if text is None else TextContent(text)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["placed", "replaced"]
+__all__ = ["placed", "replaced", "text_in"]
 
 PLACE = "place"
 
@@ -33,3 +33,10 @@ def replaced(
         write(native, None) if at is None else contents[at] if native == before[at] else write(native, contents[at])
         for native, at in pairs
     ]
+
+
+def text_in(native: dict[str, Any]) -> str | None:
+    """Return the text of a message or a block, or that of the first block of a message; None of what is no text."""
+    content = native.get("content", native)
+    block = content[0] if isinstance(content, list) else content
+    return block if isinstance(block, str) else block.get("text")
