@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from refold._gateway.native.answers import ITERATION, opening_events
 from refold._gateway.native.items import digest_of
-from refold.core._json import Json, listing, mapping, objects
+from refold.core._json import Json, encoded, listing, mapping, objects
 from refold.formats._streaming.accumulate import response_body
 from refold.formats._streaming.sse import Decoder, Event
 
@@ -153,7 +152,7 @@ class ResponseEditor:
         assert self._edits is not None
         value = _object(body)
         if value is not None:
-            body = _encoded(self._edits.whole(value))
+            body = encoded(self._edits.whole(value))
         length = (b"content-length", b"%d" % len(body))
         await self._send({**self._start, "headers": [*self._start["headers"], length]})
         await self._send({"type": "http.response.body", "body": body})
@@ -220,11 +219,4 @@ def _object(body: bytes) -> Json | None:
 
 
 def _event(data: Json) -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (str(data.get("type", "message")).encode(), _encoded(data))
-
-
-def _encoded(value: Any) -> bytes:
-    try:
-        return msgspec.json.encode(value)
-    except UnicodeEncodeError:  # half a surrogate pair, whose other half is in the next event
-        return json.dumps(value, separators=(",", ":")).encode()
+    return b"event: %b\ndata: %b\n\n" % (str(data.get("type", "message")).encode(), encoded(data))
