@@ -91,23 +91,23 @@ def _ending(text: str) -> str:
 
 def _plan(view: View) -> Iterator[str]:
     """Yield what became of the last plan that a tool put before the user, and its title."""
-    turns = turns_at(view.transcript)
-    answers = {call.call_id: result for call, result in answered(view, view.transcript.messages) if _plans(call)}
-    for position in range(len(view.transcript.messages) - 1, -1, -1):
-        for call in view.transcript.messages[position].calls:
-            if not _plans(call):
-                continue
-            result = answers.get(call.call_id)
-            plan = next((value for value in arguments_of(call).values() if isinstance(value, str)), "")
-            title = one_line(next((line for line in plan.split("\n") if line.strip()), "").strip("# "), PLAN_LENGTH)
-            if result is None:
-                became = "waits for the user's approval"
-            elif result.is_error:
-                became = f"not approved: {one_line(result.text, PLAN_LENGTH)}"
-            else:
-                became = "approved by the user"
-            yield f"plan (turn {turns[position]}), {became}" + (f": {title}" if title else "")
-            return
+    messages = view.transcript.messages
+    plans = ((at, call) for at in range(len(messages) - 1, -1, -1) for call in messages[at].calls if _plans(call))
+    position, call = next(plans, (0, None))
+    if call is None:
+        return
+    later = answered(view, messages[position:])
+    result = next((result for each, result in later if each.call_id == call.call_id), None)
+    plan = next((value for value in arguments_of(call).values() if isinstance(value, str)), "")
+    title = one_line(next((line for line in plan.split("\n") if line.strip()), "").strip("# "), PLAN_LENGTH)
+    if result is None:
+        became = "waits for the user's approval"
+    elif result.is_error:
+        became = f"not approved: {one_line(result.text, PLAN_LENGTH)}"
+    else:
+        became = "approved by the user"
+    turn = turns_at(view.transcript)[position]
+    yield f"plan (turn {turn}), {became}" + (f": {title}" if title else "")
 
 
 def _plans(call: ToolCall) -> bool:
