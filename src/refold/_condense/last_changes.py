@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from refold._condense.call_facts import reads, writes
+from refold._condense.file_views import took_effect
 from refold._condense.shell_commands import plain_path
 from refold._condense.text_calls import text_result
 from refold.core.messages import memoized
@@ -36,12 +37,13 @@ def stale_mark(transcript: Transcript, message: MessageId, call: ToolCall | None
 @memoized
 def _changes(transcript: Transcript) -> dict[str, dict[str, int]]:
     """Return where in a transcript each file was changed last, by its name and path, in small letters."""
-    failed = {result.call_id for message in transcript.messages for result in message.results if result.is_error}
+    results = {result.call_id: result for message in transcript.messages for result in message.results}
     changes: dict[str, dict[str, int]] = {}
     for position, message in enumerate(transcript.messages):
         pair = text_result(transcript, position)
-        for call in (*message.calls, *((pair[0],) if pair else ())):
-            for path in writes(call) if call.call_id not in failed else ():
+        calls = [(call, results.get(call.call_id) if call.call_id else None) for call in message.calls]
+        for call, result in (*calls, *((pair,) if pair else ())):
+            for path in writes(call) if result is None or took_effect(call, result) else ():
                 changes.setdefault(_name(path), {})[f"/{plain_path(path)}".lower()] = position
     return changes
 

@@ -149,7 +149,8 @@ def test_what_was_wrong_in_a_file_is_marked_once_the_file_was_changed():
     lines = ["u: go", "a: The path in `load.py` is wrong. | read(load.py) as c", "t: c = x"]
     edited = ["a: x | edit(src/load.py) as d", "t: d = ok"]
     failed = ["a: x | edit(src/load.py) as d", "t! d = text not found"]
-    for more, mark in ((edited, CHANGED), (failed, ""), ([], "")):
+    refused = ["a: x | edit(src/load.py) as d", "t: d = String to replace not found in file."]
+    for more, mark in ((edited, CHANGED), (failed, ""), (refused, ""), ([], "")):
         transcript = talk(*lines, *more)
         assert verdicts(transcript, transcript.messages, ()) == (f"The path in `load.py` is wrong.{mark}",)
 
