@@ -39,8 +39,8 @@ def rewound_messages(
     """
     out = list(messages)
     for at in range(len(out) - 1, -1, -1):
-        found = metadata(out[at])
-        if found and KEY in found:
-            out[at] = write(out[at], with_state(found, rewind_state(found[KEY], to)))
+        block = metadata(out[at])
+        if block and KEY in block:
+            out[at] = write(out[at], with_state(block, rewind_state(block[KEY], to)))
             break
     return out
