@@ -59,6 +59,7 @@ LAYERS = (
     ("api",),
     ("aio",),
     ("recovery", "sessions", "replay", "testing", "_recall"),
+    ("_inspect",),
     ("adapt", "agent", "_gateway", "_install", "_mcp", "batch"),
     ("_cli", "__init__"),
     ("__main__",),

@@ -80,6 +80,22 @@ class Contract:
         assert store.load("a", after=3).entries == ()
         assert [each.seq for each in store.load("a", 0, 2).entries] == [1, 2]
 
+    def test_the_entries_of_some_kinds_are_read_without_any_message(self, store, said):
+        store.report("a", UsageEntry(7))
+        store.append("a", chained("four", parent=said[-1].id), said[-1].id)
+        every = store.entries("a")
+        assert [each.seq for each in every] == [1, 2, 3, 4]
+        assert every == store.load("a").entries
+        assert [each.seq for each in store.entries("a", ("appended", "reported"), after=2)] == [3, 4]
+        assert [each.seq for each in store.entries("a", ("appended",), upto=3)] == [2]
+        with pytest.raises(SessionNotFound):
+            store.entries("none")
+
+    def test_the_sizes_of_messages_are_read_without_their_text(self, store, said):
+        assert store.sizes("a") == {message.id: len(message.native) for message in said}
+        with pytest.raises(SessionNotFound):
+            store.sizes("none")
+
     def test_an_unknown_session_is_named(self, store):
         for act in (
             lambda: store.load("nobody"),

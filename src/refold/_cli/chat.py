@@ -124,6 +124,7 @@ def _client(settings: Settings, head: Head | None, wire: Wire | None) -> Client:
 
 def _greet(chat: Chat, head: Head | None) -> None:
     from refold._cli import show
+    from refold._inspect.titles import title
 
     session, screen = chat.session, chat.screen
     model = chat.client.model
@@ -131,8 +132,8 @@ def _greet(chat: Chat, head: Head | None) -> None:
     screen.line(f"Folder {show.clean(str(chat.workspace.root))}", "dim")
     about = "new"
     if head is not None:
-        used, title = session_commands.ago(head.touched), session_commands.title(chat.store, head)
-        about = f"{show.many(len(session.ids), 'message')}, used {used}: {title}"
+        used, first_words = session_commands.ago(head.touched), title(chat.store, head)
+        about = f"{show.many(len(session.ids), 'message')}, used {used}: {first_words}"
     screen.line(f"Session {session.id}, {about}", "dim")
     for name, folder in chat.records.items():
         screen.line(f"{name} in {show.clean(str(folder))}", "dim")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from refold._cli import show
+from refold._text.printable import BIDI
 from refold.agent._compaction_log import Decision
 from refold.agent.cards import DoneCard, FailedCard, StartedCard
 from refold.agent.events import SessionRenewed, ToolFinished, ToolStarted, TurnEnded, Warned
@@ -261,12 +262,12 @@ def _write(text: str) -> None:
 
 
 def _replacement(sign: str) -> str:
-    return "�" if unicodedata.category(sign) in ("Cc", "Cs") or sign in show.BIDI else sign
+    return "�" if unicodedata.category(sign) in ("Cc", "Cs") or sign in BIDI else sign
 
 
 def _call(event: ToolStarted) -> str:
-    from refold._cli.message_labels import target
     from refold._condense.call_facts import is_shell
+    from refold._inspect.message_labels import target
     from refold.core.messages import ToolCall
 
     call = ToolCall(event.call_id, event.name, event.arguments)

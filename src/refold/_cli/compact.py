@@ -109,7 +109,8 @@ def each(
 
 def written(talk: InputConversation, result: Result, out: str, *, as_json: bool) -> None:
     """Write a result, and say on standard error what was done."""
-    from refold._cli import output, plan_table, show
+    from refold._cli import output, show
+    from refold._cli.plan import unsound
 
     output.write(out, output.dumped(output.native(talk, result.messages), lines=out.endswith((".jsonl", ".ndjson"))))
     if as_json:
@@ -119,7 +120,7 @@ def written(talk: InputConversation, result: Result, out: str, *, as_json: bool)
     did = f"{sizes.before:,} -> {sizes.after:,} tokens by {', '.join(plan.stages_used)}"
     show.note(f"{talk.label}: {did if not plan.empty else 'nothing to do, written as it was'}")
     if plan.empty:
-        plan_table.unsound(talk)
+        unsound(talk)
 
 
 def _compacted(

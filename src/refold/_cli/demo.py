@@ -12,7 +12,7 @@ from refold._cli import options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold._cli.plan_table import PlanRow
+    from refold._inspect.plan_table import PlanRow
     from refold._samples import SampleConversation
     from refold.replay._run import Run
 
@@ -95,8 +95,8 @@ def command(policy: str | None, windows: tuple[int, ...], compared: bool, as_jso
 
 def _tried(policy: str, window: int) -> tuple[DemoResult, list[PlanRow]]:
     from refold import _samples, api
-    from refold._cli import plan_table
     from refold._compaction.options import Options
+    from refold._inspect import plan_table
     from refold.core.counting import count_all
 
     session = next(each for each in _samples.conversations() if each.name == SESSION)
@@ -253,7 +253,7 @@ def _examples(rows: Sequence[PlanRow]) -> list[PlanRow]:
 
 def _growth(result: DemoResult, rows: Sequence[PlanRow]) -> None:
     from refold._cli import show
-    from refold._cli.message_labels import full_text
+    from refold._inspect.message_labels import full_text
 
     users = [row.old for row in rows if row.role == "user" and row.old]
     requests = [show.clean(full_text(message).splitlines()[-1], REQUEST) for message in users]

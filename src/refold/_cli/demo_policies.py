@@ -57,8 +57,8 @@ def compare(policy: str | None, windows: tuple[int, ...], *, as_json: bool) -> N
 
 def _tried(example: SampleConversation, window: int, name: str) -> Trial:
     from refold import formats
-    from refold._cli import plan_table
     from refold._compaction.options import Options
+    from refold._inspect import plan_table
     from refold.core.counting import count_all
     from refold.errors import RefoldError
 

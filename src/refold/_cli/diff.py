@@ -11,7 +11,7 @@ from refold._cli import options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold._cli.plan_table import PlanRow
+    from refold._inspect.plan_table import PlanRow
 
 CONTEXT = 2  # lines alike before the first that differs
 LINE = 240  # characters shown of a line
@@ -37,9 +37,10 @@ def command(
     as_json: bool,
 ) -> None:
     """Show the messages that a compaction changes, before and after, side by side."""
-    from refold._cli import files, plan_table, show
+    from refold._cli import files, show
     from refold._cli.apply import loaded, viewed
     from refold._cli.plan import summarized
+    from refold._inspect import plan_table
 
     talk = files.only(file, how)
     if plan is None:
@@ -57,7 +58,7 @@ def command(
 
 
 def _plain(row: PlanRow) -> dict[str, object]:
-    from refold._cli.message_labels import full_text
+    from refold._inspect.message_labels import full_text
 
     return {
         "position": row.position, "role": row.role, "fate": row.fate, "why": row.why,
@@ -93,7 +94,7 @@ def _side_by_side(rows: Sequence[PlanRow], lines: int) -> None:
 
 def sides(row: PlanRow, most: int) -> tuple[str, str]:
     """Return both sides of a row, from shortly before the first line that differs, at most so many lines (0: all)."""
-    from refold._cli.message_labels import full_text
+    from refold._inspect.message_labels import full_text
 
     old = full_text(row.old).splitlines() if row.old else []
     new = full_text(row.new).splitlines() if row.new else []

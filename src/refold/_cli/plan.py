@@ -11,7 +11,8 @@ from refold._cli import options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold._cli.plan_table import PlanRow
+    from refold._cli.files import InputConversation
+    from refold._inspect.plan_table import PlanRow
     from refold.core.plan import Plan
     from refold.core.view import View
     from refold.handlers import Handlers
@@ -40,7 +41,8 @@ def command(
 
     The exit code is 1 if the result would not fit.
     """
-    from refold._cli import files, plan_table, show
+    from refold._cli import files, show
+    from refold._inspect import plan_table
     from refold.core._plan_json import dump_plan
 
     talk = files.only(file, how)
@@ -53,7 +55,7 @@ def command(
         if not current_plan.empty:
             messages(plan_table.rows(request, current_plan), request.view, every=every)
         else:
-            plan_table.unsound(talk)
+            unsound(talk)
     if current_plan.sizes.after <= current_plan.sizes.limit:
         return 0
     show.note(
@@ -65,7 +67,8 @@ def command(
 
 def summarized(current_plan: Plan, label: str, model: str | None) -> None:
     """Print what a plan comes to: sizes, what it costs and saves at the model's prices, and what each step did."""
-    from refold._cli import plan_table, show
+    from refold._cli import show
+    from refold._inspect import plan_table
 
     sizes = current_plan.sizes
     total = f"{sizes.before:,} -> {sizes.after:,} tokens"
@@ -95,7 +98,7 @@ def summarized(current_plan: Plan, label: str, model: str | None) -> None:
 def messages(rows: Sequence[PlanRow], view: View, *, every: bool) -> None:
     """Print a line a message; long runs of one fate are one line."""
     from refold._cli import show
-    from refold._cli.message_labels import what
+    from refold._inspect.message_labels import what
 
     headers = (">position", "role", ">tokens", ">after", "fate", "why", "~what")
     lines: list[tuple[str, ...]] = []
@@ -127,3 +130,14 @@ def runs(rows: Sequence[PlanRow], long: int) -> list[list[PlanRow]]:
 
 def _place(row: PlanRow) -> str:
     return "new" if row.position is None else str(row.position)
+
+
+def unsound(talk: InputConversation) -> None:
+    """Note that an unchanged conversation breaks rules of its provider, which a compaction would repair."""
+    from refold import api
+    from refold._cli import show
+
+    broken = api.violations(talk.recorded.messages, format=talk.recorded.format)
+    if broken:
+        violations = f"{show.many(len(broken), 'violation')} of the rules of {talk.recorded.format}"
+        show.note(f"refold: {talk.label}: {violations}: `refold repair` repairs it")

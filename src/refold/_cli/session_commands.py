@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -12,7 +11,6 @@ import rich_click as click
 
 from refold import formats
 from refold.core.edits import Hide, Insert, Rewrite
-from refold.core.messages import text_of
 from refold.errors import SessionNotFound, UsageError
 
 if TYPE_CHECKING:
@@ -32,13 +30,11 @@ __all__ = [
     "opened",
     "option",
     "stored",
-    "title",
     "turns",
     "undo",
 ]
 
 R = TypeVar("R")
-TITLE = 72
 DAY, HOUR, MINUTE = 86_400, 3_600, 60
 
 
@@ -175,25 +171,10 @@ def undo(session: Session) -> str:
 
 def listed(store: Store, limit: int) -> list[tuple[Head, str]]:
     """Return the last used sessions, each with its title; those that another continues are left out."""
+    from refold._inspect.titles import title
+
     sessions = [head for head in store.sessions() if not head.next][:limit]
     return [(head, title(store, head)) for head in sessions]
-
-
-def title(store: Store, head: Head) -> str:
-    """Return the first words of the first user message of a session."""
-    from refold._cli.show import clean
-    from refold.sessions._entries import Appended
-
-    first = head
-    while first.parent:
-        first = store.load(first.parent, 0, 1).head
-    shape, loaded = formats.find(head.format), store.load(first.id, 0, 3)
-    appended = (recorded.entry.ids for recorded in loaded.entries if isinstance(recorded.entry, Appended))
-    for id in (id for ids in appended for id in ids):
-        message = shape.read(json.loads(loaded.natives[id]), id)
-        if message.role == "user" and (words := text_of(message).strip()):
-            return clean(words, TITLE)
-    return ""
 
 
 def ago(then: float) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import rich_click as click
+
+from refold._text.printable import clean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +37,6 @@ __all__ = [
 
 T = TypeVar("T")
 PAGE = 160  # two texts side by side have to be broken somewhere
-BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # they make a line read as another
 MARKS = ">*#~"
 READABLE = 16  # columns below which text that wraps is no longer read
 CUT = 12  # columns below which text that is cut says nothing
@@ -193,18 +193,6 @@ def many(count: int, noun: str) -> str:
 def share(part: float, whole: float) -> str:
     """Return a part of a whole in percent."""
     return f"{100 * part / whole:.1f}%" if whole else ""
-
-
-def clean(text: str, most: int = 0) -> str:
-    """Return text safe for one line of a terminal: no control characters, no lone surrogates, cut to `most`."""
-    head = text[: most * 4] if most else text
-    words = " ".join(head.split())
-    safe = words if words.isprintable() else "".join(map(_visible, words))
-    return f"{safe[: most - 1]}…" if most and len(safe) > most else safe
-
-
-def _visible(char: str) -> str:
-    return "�" if char in BIDI or unicodedata.category(char) in ("Cc", "Cs") else char
 
 
 def _plain(width: int) -> Console:

@@ -43,7 +43,7 @@ def command(session: str, store: str | None, seen: bool, message: str | None, as
 
 def _listed(session: Session, *, seen: bool) -> None:
     from refold._cli import show
-    from refold._cli.message_labels import full_text
+    from refold._inspect.message_labels import full_text
 
     head, billed = session.head, session.billed
     assert head is not None
@@ -78,7 +78,7 @@ def viewed(session: Session) -> Sequence[Message]:
 def _recalled(session: Session, what: str, *, as_json: bool) -> None:
     from refold import formats
     from refold._cli import show
-    from refold._cli.message_labels import full_text
+    from refold._inspect.message_labels import full_text
     from refold.errors import UsageError
 
     recalled = session.recall(session_commands.whole_id(session, what))

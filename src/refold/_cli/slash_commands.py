@@ -74,8 +74,9 @@ def _card(chat: Chat, rest: str) -> None:
 
 
 def _plan(chat: Chat, rest: str) -> None:
-    from refold._cli import plan, plan_table
+    from refold._cli import plan
     from refold._compaction.options import Options
+    from refold._inspect import plan_table
     from refold.agent._compactor import PLACEHOLDER
     from refold.handlers import Handlers
 
@@ -99,7 +100,7 @@ def _undo(chat: Chat, rest: str) -> None:
 
 
 def _recall(chat: Chat, rest: str) -> None:
-    from refold._cli.message_labels import full_text
+    from refold._inspect.message_labels import full_text
 
     if not rest:
         raise UsageError("/recall wants an id of a message or compaction, or words that it held")

@@ -11,7 +11,7 @@ from refold._cli import options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold._cli.token_table import TokenShare, TokenTable
+    from refold._inspect.token_table import TokenShare, TokenTable
 
 
 @click.command("stats")
@@ -31,10 +31,10 @@ def command(
     """Show the tokens by role, kind, tool, file and turn, and the largest messages."""
     from refold._cli import files as reading
     from refold._cli import show
-    from refold._cli.token_table import tallied
+    from refold._inspect.token_table import tallied
 
     token_tables = [
-        tallied(talk, model=model, counter=counter, top=top)
+        tallied(talk.recorded, talk.label, model=model, counter=counter, top=top)
         for talk in reading.conversations(files, how, "Counting")
     ]  # fmt: skip
     if as_json:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from refold.errors import WriteConflict
-from refold.sessions._entries import Appended, Renewed, SessionOpened
+from refold.sessions._entries import Appended, Renewed, SessionOpened, kind_of
 from refold.sessions._leases import check_lease
 from refold.sessions._stores.head import check_deletable, next_head, session_not_found, successor
 from refold.sessions._stores.protocol import (
@@ -96,6 +96,21 @@ class MemoryStore(Writing):
             entries = tuple(self._entries[session][after:upto])
             ids = (id for each in entries if isinstance(each.entry, Appended) for id in each.entry.ids)
             return Loaded(head, entries, {id: self._natives[head.owner, id] for id in ids})
+
+    def entries(
+        self, session: str, kinds: Sequence[str] = (), after: int = 0, upto: int | None = None
+    ) -> tuple[StoredEntry, ...]:
+        """Return the entries after number `after` and up to `upto`, of some kinds or all, without any message."""
+        with self._lock:
+            self._head(session)
+            entries = self._entries[session][after:upto]
+        return tuple(each for each in entries if not kinds or kind_of(each.entry) in kinds)
+
+    def sizes(self, session: str) -> dict[MessageId, int]:
+        """Return the characters of the JSON text of each message that a session ever contained."""
+        with self._lock:
+            owner = self._head(session).owner
+            return {id: len(self._natives[owner, id]) for id in self._session_messages[session]}
 
     def natives(self, ids: Sequence[MessageId], owner: str = "") -> dict[MessageId, str]:
         """Return the JSON text of those messages that are stored for an owner."""

@@ -129,6 +129,14 @@ class Store(Protocol):
     def load(self, session: str, after: int = 0, upto: int | None = None) -> Loaded:
         """Return the entries after number `after` and up to `upto`, with the messages they appended."""
 
+    def entries(
+        self, session: str, kinds: Sequence[str] = (), after: int = 0, upto: int | None = None
+    ) -> tuple[StoredEntry, ...]:
+        """Return the entries after number `after` and up to `upto`, of some kinds or all, without any message."""
+
+    def sizes(self, session: str) -> dict[MessageId, int]:
+        """Return the characters of the JSON text of each message that a session ever contained."""
+
     def natives(self, ids: Sequence[MessageId], owner: str = "") -> dict[MessageId, str]:
         """Return the JSON text of those messages that are stored for an owner."""
 

@@ -126,6 +126,33 @@ class SQLStore(Writing):
             )
             return Loaded(head, entries, {_id(key): native for key, native in natives})
 
+    def entries(
+        self, session: str, kinds: Sequence[str] = (), after: int = 0, upto: int | None = None
+    ) -> tuple[StoredEntry, ...]:
+        """Return the entries after number `after` and up to `upto`, of some kinds or all, without any message."""
+        logs = schema.entries.columns
+        query = select(logs.seq, logs.at, logs.body).where(logs.session == session, logs.seq > after)
+        if upto is not None:
+            query = query.where(logs.seq <= upto)
+        if kinds:
+            query = query.where(logs.kind.in_(list(kinds)))
+        with self._transaction(writing=False) as connection:
+            self._head(connection, session)
+            rows = connection.execute(query.order_by(logs.seq))
+            return tuple(StoredEntry(seq, at, entry_of(body)) for seq, at, body in rows)
+
+    def sizes(self, session: str) -> dict[MessageId, int]:
+        """Return the characters of the JSON text of each message that a session ever contained."""
+        messages, links = schema.messages.columns, schema.session_messages.columns
+        query = (
+            select(messages.id, func.length(messages.native))
+            .join(schema.session_messages, links.message == messages.id)
+            .where(links.session == session)
+        )
+        with self._transaction(writing=False) as connection:
+            self._head(connection, session)
+            return {_id(key): size for key, size in connection.execute(query)}
+
     def natives(self, ids: Sequence[MessageId], owner: str = "") -> dict[MessageId, str]:
         """Return the JSON text of those messages that are stored for an owner."""
         messages = schema.messages.columns

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from refold import api
 from refold._compaction.driver import plan_request
 from refold._compaction.request import request_for
 from refold.core.edits import Hide, Insert, Rewrite, fold
@@ -17,14 +16,13 @@ from refold.handlers import Handlers
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold._cli.files import InputConversation
     from refold._compaction.options import Options
     from refold._compaction.request import Request
     from refold.core.break_even import BreakEven
     from refold.core.messages import MessageId
     from refold.core.plan import Plan
 
-__all__ = ["Fate", "PlanRow", "economy_text", "planned", "rows", "unsound"]
+__all__ = ["Fate", "PlanRow", "economy_text", "planned", "rows"]
 
 MILLION = 1_000_000
 PLACEHOLDER = 400  # characters: what replaces a cleared text is a sentence or two
@@ -52,16 +50,6 @@ class PlanRow(Struct, frozen=True):
     why: str
     old: Message | None = None
     new: Message | None = None
-
-
-def unsound(talk: InputConversation) -> None:
-    """Note that an unchanged conversation breaks rules of its provider, which a compaction would repair."""
-    from refold._cli import show
-
-    broken = api.violations(talk.recorded.messages, format=talk.recorded.format)
-    if broken:
-        violations = f"{show.many(len(broken), 'violation')} of the rules of {talk.recorded.format}"
-        show.note(f"refold: {talk.label}: {violations}: `refold repair` repairs it")
 
 
 def economy_text(economy: BreakEven, model: str | None) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from refold._cli.show import clean
 from refold._condense.call_facts import arguments_of, reads, writes
+from refold._text.printable import clean
 from refold.core.messages import (
     File,
     Image,

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold._cli import message_labels
 from refold._compaction.options import Options
 from refold._compaction.request import request_for
 from refold._condense.call_facts import reads, writes
+from refold._inspect import message_labels
 from refold.core.budget import Budget
 from refold.core.messages import Message, MessageId, ToolCall, ToolResult
 from refold.core.transcript import turns
 from refold.transcripts import RecordedUsage
 
 if TYPE_CHECKING:
-    from refold._cli.files import InputConversation
     from refold.core.counting import Counter
     from refold.core.messages import Part
     from refold.core.view import View
+    from refold.transcripts import RecordedConversation
 
 __all__ = ["Item", "TokenShare", "TokenTable", "tallied"]
 
@@ -89,10 +89,9 @@ class Sums:
 
 
 def tallied(
-    talk: InputConversation, *, model: str | None = None, counter: str | None = None, top: int = 10
+    result: RecordedConversation, label: str, *, model: str | None = None, counter: str | None = None, top: int = 10
 ) -> TokenTable:
-    """Count a conversation, by the exact counter of its model unless another is named."""
-    result = talk.recorded
+    """Count a conversation, by the exact counter of its model unless another is named; `label` is its file."""
     view = request_for(
         result.messages,
         Options(
@@ -108,7 +107,7 @@ def tallied(
             kinds.add(message_labels.kind(part), tokens)
             _add_tool(view, message, part, tokens, tools, files)
     return TokenTable(
-        file=talk.label, kind=result.kind, format=result.format, model=result.model, total=view.estimated,
+        file=label, kind=result.kind, format=result.format, model=result.model, total=view.estimated,
         system=view.overhead.system, schemas=view.overhead.tools, messages=len(view.messages),
         calls=sum(len(message.calls) for message in view.messages),
         roles=roles.shares(), kinds=kinds.shares(), tools=tools.shares(), files=files.shares(), turns=_turns(view),
