@@ -170,7 +170,11 @@ def test_a_folder_that_is_not_there_is_no_place_to_write(run: Run, chat: Path, t
 
 @pytest.mark.parametrize(
     "command",
-    [["sessions"], ["show", "last"], ["search", "x"], ["export", "last"], ["rewind", "last"], ["mcp"]],
+    [
+        *(["sessions", *words] for words in (["list"], ["show", "last"], ["search", "x"], ["export", "last"])),
+        *(["sessions", *words] for words in (["rewind", "last"], ["delete", "last"])),
+        ["mcp"],
+    ],
 )
 def test_looking_into_a_store_that_is_not_there_makes_none(run: Run, tmp_path: Path, command: list[str]) -> None:
     refused(run(*command, "--store", tmp_path / "no" / "x.db"), "there is no store", "check the name")
@@ -215,6 +219,7 @@ def test_several_files_need_a_folder_to_write_to(run: Run, chat: Path, body: Pat
 def test_an_unknown_option_or_command_is_said_in_one_line(run: Run, chat: Path) -> None:
     refused(run("plan", chat, "--sideways"), "--sideways", "refold plan --help")
     refused(run("squeeze", chat), "squeeze", "--help")
+    refused(run("rewind", "last"), "rewind", "did you mean `refold sessions rewind`?")
     refused(run("plan"), "FILE")
 
 
@@ -283,7 +288,7 @@ def test_a_list_without_messages_is_said_to_be_empty(run: Run, tmp_path: Path) -
 
 
 def test_a_search_for_nothing_is_refused(run: Run, tmp_path: Path) -> None:
-    refused(run("search", " ", "--store", tmp_path / "s.db"), "give a word")
+    refused(run("sessions", "search", " ", "--store", tmp_path / "s.db"), "give a word")
 
 
 def test_an_invalid_conversation_that_is_not_touched_is_named_with_its_remedy(run: Run, tmp_path: Path) -> None:

@@ -248,7 +248,7 @@ def test_a_compaction_is_undone_and_done_again(desk: Desk) -> None:
         assert "the grey cat" in str(summary[0].body)
         assert "taken off: 8 messages, 0 compactions" in person.says("/undo")
         assert "taken back: 8 messages, 1 compaction " in person.says("/undo")
-        assert "plan:" in desk.runs("show", "last").stdout
+        assert "plan:" in desk.runs("sessions", "show", "last").stdout
 
 
 def test_what_a_compaction_hid_is_recalled(desk: Desk) -> None:
@@ -464,10 +464,10 @@ def test_an_unknown_session_is_named(desk: Desk) -> None:
     refused(desk.pipes("hi\n", "--session", "nobody", "--resume"), 2, "'nobody'", "refold sessions")
     refused(desk.pipes("hi\n", "--resume"), 2, "no session to resume")
     for command in (
-        ("show", "nobody"),
-        ("rewind", "nobody"),
-        ("export", "nobody"),
-        ("search", "x", "--session", "nobody"),
+        ("sessions", "show", "nobody"),
+        ("sessions", "rewind", "nobody"),
+        ("sessions", "export", "nobody"),
+        ("sessions", "search", "x", "--session", "nobody"),
     ):
         refused(desk.runs(*command), 2, "'nobody'")
 
@@ -485,7 +485,7 @@ def test_a_corrupted_store_is_named_and_left_as_it_is(desk: Desk) -> None:
     desk.store.parent.mkdir(parents=True)
     desk.store.write_bytes(b"this was a store once" * 100)
     refused(desk.pipes("hi\n"), 1, str(desk.store), "left as it is")
-    refused(desk.runs("sessions"), 1, str(desk.store))
+    refused(desk.runs("sessions", "list"), 1, str(desk.store))
     assert desk.store.read_bytes() == b"this was a store once" * 100
 
 

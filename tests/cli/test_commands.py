@@ -1,15 +1,19 @@
 import json
+import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import rich_click as click
 from click.testing import Result
 
 import refold.policies
-from refold._cli.main import COMMANDS, HIDDEN, MODULES, cli
+from refold import _cli as cli_package
+from refold._cli import sessions
+from refold._cli.main import COMMANDS, HIDDEN, PANELS, cli
 from refold._cli.options import Goal, TokenNumber
 
 Run = Callable[..., Result]
@@ -22,11 +26,29 @@ def read(path: Path) -> Any:
 def test_every_command_has_a_module_and_help(run: Run) -> None:
     shown = run("--help")
     assert shown.exit_code == 0
-    for name in COMMANDS:
-        assert name in shown.stdout
-        helped = run(name, "--help")
+    for path, _ in leaves():
+        assert path[0] in shown.stdout
+        helped = run(*path, "--help")
         assert helped.exit_code == 0
         assert "Usage: " in helped.stdout
+
+
+def leaves(group: click.Group = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Yield all commands that are listed, those of groups too, each with its path."""
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from leaves(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+def test_each_command_has_one_line_of_the_help_on_a_terminal_of_80_columns(run: Run) -> None:
+    shown = run("--help", env={"COLUMNS": "80"}).stdout
+    assert set(PANELS) <= set(re.findall(r"^╭─ ([\w ]+) ─", shown, re.M))
+    (described,) = {len(re.findall(r"^│ ", shown, re.M)) - 2}  # without --version and --help
+    assert described == len(COMMANDS)
 
 
 def test_the_package_runs_as_a_module() -> None:
@@ -35,14 +57,14 @@ def test_the_package_runs_as_a_module() -> None:
     assert all(name in done.stdout for name in refold.policies.names())
 
 
-def test_the_group_lists_exactly_its_modules() -> None:
-    place = Path(__file__).parents[2] / "src" / "refold" / "_cli"
-    modules = {
-        path.stem
-        for path in place.glob("*.py")
+def test_the_groups_list_exactly_the_modules_with_a_command() -> None:
+    place = Path(cli_package.__file__).parent
+    with_command = {
+        ".".join(path.relative_to(place).with_suffix("").parts).removesuffix(".__init__")
+        for path in place.rglob("*.py")
         if "\ncommand = " in path.read_text() or "def command(" in path.read_text()
     }
-    assert modules == {MODULES.get(name, name) for name in (*COMMANDS, *HIDDEN)}
+    assert with_command == {*COMMANDS, *HIDDEN.values(), *sessions.command.modules.values()}  # type: ignore[attr-defined]
     assert cli.get_command(None, "loop") is cli.get_command(None, "chat")  # type: ignore[arg-type]
     assert cli.get_command(None, "absent") is None  # type: ignore[arg-type]
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from refold._cli import session_commands
+from refold._cli.sessions import stored_sessions
 from refold.core.budget import Budget
 from refold.errors import UsageError
-from refold.sessions import MemoryStore, Session, import_session, open_store
+from refold.sessions import MemoryStore, Session, open_store
 
 Run = Callable[..., Result]
 
@@ -38,17 +38,17 @@ def store(tmp_path: Path) -> Path:
 
 
 def test_sessions_are_listed_the_last_used_first(run: Run, store: Path) -> None:
-    shown = run("sessions", "--store", store)
+    shown = run("sessions", "list", "--store", store)
     assert shown.exit_code == 0
     rows = [line.split() for line in shown.stdout.splitlines()[1:]]
     assert [row[0] for row in rows] == ["talk-1", "old-one"]
     assert "18" in rows[0]
     assert "Question 0 about the heron" in shown.stdout
-    assert len(run("sessions", "--store", store, "--limit", "1").stdout.splitlines()) == 2
+    assert len(run("sessions", "list", "--store", store, "--limit", "1").stdout.splitlines()) == 2
 
 
 def test_sessions_as_json_hold_ids_and_times(run: Run, store: Path) -> None:
-    rows = json.loads(run("sessions", "--store", store, "--json").stdout)
+    rows = json.loads(run("sessions", "list", "--store", store, "--json").stdout)
     assert [(row["id"], row["messages"]) for row in rows] == [("talk-1", 18), ("old-one", 2)]
     assert rows[0]["touched"] <= time.time()
 
@@ -56,8 +56,8 @@ def test_sessions_as_json_hold_ids_and_times(run: Run, store: Path) -> None:
 def test_a_store_without_sessions_says_so(run: Run, tmp_path: Path) -> None:
     open_store(tmp_path / "new.db").close()
     for shown in (
-        run("sessions", "--store", tmp_path / "new.db"),
-        run("sessions", env={"XDG_DATA_HOME": str(tmp_path)}),
+        run("sessions", "list", "--store", tmp_path / "new.db"),
+        run("sessions", "list", env={"XDG_DATA_HOME": str(tmp_path)}),
     ):
         assert (shown.exit_code, shown.stdout) == (0, "")
         assert "refold chat" in shown.stderr
@@ -65,11 +65,11 @@ def test_a_store_without_sessions_says_so(run: Run, tmp_path: Path) -> None:
 
 
 def test_the_store_is_taken_from_the_environment(run: Run, store: Path) -> None:
-    assert "talk-1" in run("sessions", env={"REFOLD_STORE": str(store)}).stdout
+    assert "talk-1" in run("sessions", "list", env={"REFOLD_STORE": str(store)}).stdout
 
 
 def test_a_session_is_shown_with_what_compactions_did(run: Run, store: Path) -> None:
-    shown = run("show", "talk-1", "--store", store).stdout
+    shown = run("sessions", "show", "talk-1", "--store", store).stdout
     lines = [line for line in shown.splitlines() if line.startswith("b2:")]
     assert len(lines) == 18
     assert "hidden" in lines[0]
@@ -79,10 +79,10 @@ def test_a_session_is_shown_with_what_compactions_did(run: Run, store: Path) -> 
 
 
 def test_the_view_is_shown_as_the_model_sees_it(run: Run, store: Path) -> None:
-    shown = run("show", "talk-1", "--store", store, "--view").stdout
+    shown = run("sessions", "show", "talk-1", "--store", store, "--view").stdout
     assert "A summary of what was said about herons." in shown
     assert "Question 0" not in shown
-    native = json.loads(run("show", "last", "--store", store, "--view", "--json").stdout)
+    native = json.loads(run("sessions", "show", "last", "--store", store, "--view", "--json").stdout)
     assert native[-1] == said(8)[1]
 
 
@@ -91,24 +91,24 @@ def test_a_message_or_what_a_compaction_stands_for_is_shown_in_full(run: Run, st
     session = Session(place, "talk-1")
     message, plan = session.ids[1], session.plans[0].id
     place.close()
-    shown = run("show", "talk", "--store", store, "--message", message[3:12])
+    shown = run("sessions", "show", "talk", "--store", store, "--message", message[3:12])
     assert shown.stdout.splitlines()[0] == f"{message} assistant"
     assert shown.stdout.count("It stands in the reeds.") == 40
-    behind = json.loads(run("show", "talk", "--store", store, "--message", plan, "--json").stdout)
+    behind = json.loads(run("sessions", "show", "talk", "--store", store, "--message", plan, "--json").stdout)
     assert behind[0] == said(0)[0]
-    absent = run("show", "talk", "--store", store, "--message", "zzz")
+    absent = run("sessions", "show", "talk", "--store", store, "--message", "zzz")
     assert absent.exit_code == 2
     assert "'zzz'" in absent.stderr
-    assert run("show", "talk", "--store", store, "--message", "zzz", "--view").exit_code == 2
+    assert run("sessions", "show", "talk", "--store", store, "--message", "zzz", "--view").exit_code == 2
 
 
 def test_a_session_is_rewound_and_brought_back(run: Run, store: Path) -> None:
-    assert "16 messages" in run("rewind", "talk-1", "--store", store).stdout
-    assert "18 messages" in run("rewind", "talk-1", "--undo", "--store", store).stdout
-    assert "12 messages, 0 compactions" in run("rewind", "talk-1", "3", "--store", store).stdout
-    assert "18 messages, 1 compaction " in run("rewind", "talk-1", "--undo", "--store", store).stdout
-    assert run("rewind", "talk-1", "3", "--undo", "--store", store).exit_code == 2
-    refused = run("rewind", "talk-1", "9", "--store", store)
+    assert "16 messages" in run("sessions", "rewind", "talk-1", "--store", store).stdout
+    assert "18 messages" in run("sessions", "rewind", "talk-1", "--undo", "--store", store).stdout
+    assert "12 messages, 0 compactions" in run("sessions", "rewind", "talk-1", "3", "--store", store).stdout
+    assert "18 messages, 1 compaction " in run("sessions", "rewind", "talk-1", "--undo", "--store", store).stdout
+    assert run("sessions", "rewind", "talk-1", "3", "--undo", "--store", store).exit_code == 2
+    refused = run("sessions", "rewind", "talk-1", "9", "--store", store)
     assert (refused.exit_code, "1 to 8" in refused.stderr) == (2, True)
 
 
@@ -116,31 +116,54 @@ def test_a_session_is_rewound_to_a_message_by_the_beginning_of_its_id(run: Run, 
     place = open_store(store)
     third = Session(place, "talk-1").ids[2]
     place.close()
-    assert "3 messages" in run("rewind", "talk-1", third[3:15], "--store", store).stdout
+    assert "3 messages" in run("sessions", "rewind", "talk-1", third[3:15], "--store", store).stdout
 
 
 def test_an_export_can_be_imported_elsewhere(run: Run, store: Path, tmp_path: Path) -> None:
     out = tmp_path / "talk.jsonl"
-    assert run("export", "talk-1", "--store", store, "-o", out).exit_code == 0
-    assert run("export", "talk-1", "--store", store).stdout == out.read_text()
-    other = MemoryStore()
-    import_session(other, out.read_text().splitlines())
-    place = open_store(store)
-    before, after = Session(place, "talk-1"), Session(other, "talk-1")
-    assert after.messages == before.messages
-    assert after.view() == before.view()
+    assert run("sessions", "export", "talk-1", "--store", store, "-o", out).exit_code == 0
+    assert run("sessions", "export", "talk-1", "--store", store).stdout == out.read_text()
+    other = tmp_path / "other.db"
+    assert "talk-1" in run("sessions", "import", out, "--store", other).stdout
+    assert "copy" in run("sessions", "import", "-", "--id", "copy", "--store", other, input=out.read_text()).stdout
+    place, second = open_store(store), open_store(other)
+    before = Session(place, "talk-1")
+    for after in (Session(second, "talk-1"), Session(second, "copy")):
+        assert after.messages == before.messages
+        assert after.view() == before.view()
     place.close()
-    refused = run("export", "talk-1", "--store", store, "-o", tmp_path / "absent" / "x.jsonl")
+    second.close()
+    taken = run("sessions", "import", out, "--id", "copy", "--store", other)
+    assert (taken.exit_code, "already" in taken.stderr) == (2, True)
+    refused = run("sessions", "export", "talk-1", "--store", store, "-o", tmp_path / "absent" / "x.jsonl")
     assert (refused.exit_code, "no folder" in refused.stderr) == (2, True)
 
 
+def test_a_file_that_is_no_exported_session_is_not_imported(run: Run, store: Path, tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("# Notes")
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG\r\n\xff")
+    for name in ("notes.md", "picture.png", "absent.jsonl"):
+        refused = run("sessions", "import", tmp_path / name, "--store", store)
+        assert (refused.exit_code, name in refused.stderr) == (2, True)
+    assert len(run("sessions", "list", "--store", store).stdout.splitlines()) == 3
+
+
+def test_a_session_is_deleted_only_where_that_is_confirmed(run: Run, store: Path) -> None:
+    unconfirmed = run("sessions", "delete", "old", "--store", store)
+    assert (unconfirmed.exit_code, "--yes" in unconfirmed.stderr) == (2, True)
+    assert "old-one" in run("sessions", "list", "--store", store).stdout
+    assert "old-one" in run("sessions", "delete", "old", "--yes", "--store", store).stdout
+    assert "old-one" not in run("sessions", "list", "--store", store).stdout
+    assert run("sessions", "search", "albatross", "--store", store).exit_code == 1
+
+
 def test_words_are_found_in_all_sessions_whatever_compactions_did(run: Run, store: Path) -> None:
-    found = run("search", "albatross", "--store", store)
+    found = run("sessions", "search", "albatross", "--store", store)
     assert found.exit_code == 0
     assert "old-one" in found.stdout
-    hidden = run("search", "question", "0", "--store", store, "--json")
+    hidden = run("sessions", "search", "question", "0", "--store", store, "--json")
     assert json.loads(hidden.stdout)[0]["message"] == said(0)[0]
-    nothing = run("search", "albatross", "--store", store, "--session", "talk")
+    nothing = run("sessions", "search", "albatross", "--store", store, "--session", "talk")
     assert (nothing.exit_code, nothing.stdout) == (1, "")
     assert "albatross" in nothing.stderr
 
@@ -149,13 +172,13 @@ def test_a_session_is_found_by_the_beginning_of_its_id_only_where_that_is_one(ru
     place = open_store(store)
     Session(place, "talk-2", format="openai-chat").append([{"role": "user", "content": "x"}])
     place.close()
-    refused = run("show", "talk", "--store", store)
+    refused = run("sessions", "show", "talk", "--store", store)
     assert (refused.exit_code, "2 ids start with it" in refused.stderr) == (2, True)
-    assert run("show", "talk-1", "--store", store).exit_code == 0
+    assert run("sessions", "show", "talk-1", "--store", store).exit_code == 0
 
 
 def test_a_place_that_is_no_database_is_refused(run: Run) -> None:
-    refused = run("sessions", "--store", "mysql://localhost/x")
+    refused = run("sessions", "list", "--store", "mysql://localhost/x")
     assert (refused.exit_code, "mysql" in refused.stderr) == (2, True)
 
 
@@ -172,15 +195,15 @@ def test_results_of_tools_begin_no_turn() -> None:
             {"role": "assistant", "content": "2"},
         ]
     )
-    assert session_commands.turns(session_commands.messages_of(session)) == [0, 2]
-    assert session_commands.back(session, "1").endswith("2 messages, 0 compactions in force")
-    session_commands.undo(session)
+    assert stored_sessions.turns(stored_sessions.messages_of(session)) == [0, 2]
+    assert stored_sessions.back(session, "1").endswith("2 messages, 0 compactions in force")
+    stored_sessions.undo(session)
     with pytest.raises(UsageError, match="nothing to undo"):
-        session_commands.undo(Session(MemoryStore(), "t"))
+        stored_sessions.undo(Session(MemoryStore(), "t"))
 
 
 @pytest.mark.parametrize(
     ("seconds", "words"), [(1, "just now"), (61, "1 minute ago"), (7_300, "2 hours ago"), (90_000, "1 day ago")]
 )
 def test_times_are_told_in_few_words(seconds: int, words: str) -> None:
-    assert session_commands.ago(time.time() - seconds) == words
+    assert stored_sessions.ago(time.time() - seconds) == words

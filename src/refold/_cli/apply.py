@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @options.reading
 @options.as_json
 def command(plan: str, file: str, out: str, how: options.ReadOptions, as_json: bool) -> None:
-    """Apply a plan to the conversation it was made for, and write the messages."""
+    """Apply a plan to its conversation, and write the messages."""
     from refold import api
     from refold._cli import files, output
     from refold._cli.compact import written

@@ -33,8 +33,9 @@ class Batch(click.RichGroup):
 
 @click.group("batch", cls=Batch)
 def command() -> None:
-    """Replay many transcripts into Parquet files, on processes or a Dask cluster, and report on them.
+    """Replay many transcripts into Parquet files, and report.
 
+    The transcripts are replayed on processes of this machine or on a Dask cluster.
     `refold batch FILE... --out DIR` is `refold batch run FILE... --out DIR`.
     """
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from refold._cli import options, session_commands
+from refold._cli import options
+from refold._cli.sessions import stored_sessions
 
 if TYPE_CHECKING:
     from refold._cli.chat_session import Chat
@@ -43,10 +44,11 @@ HISTORY = 2_000  # lines that are remembered for the arrow keys
 @click.option("--daily-log", is_flag=True, default=None, help="Write a log file per day, without texts.")
 @click.option("--snapshots", is_flag=True, default=None, help="Write a file per model call with the sizes behind it.")
 @click.option("--decisions", is_flag=True, default=None, help="Show a line for each check of the context's size.")
-@session_commands.option
+@stored_sessions.option
 def command(session: str | None, folder: str, wire: Wire | None, *, resume: bool, yes: bool, **overrides: Any) -> int:
-    """Talk with an agent that has file tools for one folder and a shell that asks first.
+    """Talk with a small agent in the terminal.
 
+    It has file tools for one folder, and a shell that asks first.
     The conversation is stored, and compacted when it is due; `/help` lists its commands. The key is taken from
     OPENAI_API_KEY or ANTHROPIC_API_KEY. Without a terminal each line of standard input is a message, answers go to
     standard output, and the first failure ends it. `refold loop` is the same.
@@ -57,7 +59,7 @@ def command(session: str | None, folder: str, wire: Wire | None, *, resume: bool
     settings = _settings(overrides)
     screen = Screen(agreed=yes, decisions=settings.decisions)
     with ExitStack() as stack:
-        store = stack.enter_context(session_commands.stored(None, settings))
+        store = stack.enter_context(stored_sessions.opened_store(None, settings))
         head, id = _choose_session(store, session, resume=resume)
         client = _client(settings, head, wire)
         stack.callback(client.close)
@@ -103,7 +105,7 @@ def _choose_session(store: Store, session: str | None, *, resume: bool) -> tuple
     stored = session == "last" or any(id.startswith(session or "") for id in sessions_by_id)
     if session is not None and not resume and not stored:
         return None, session
-    head = sessions_by_id[session_commands.find(store, session or "last")]
+    head = sessions_by_id[stored_sessions.find(store, session or "last")]
     while head.next:  # a policy that renews sessions has continued in another
         head = sessions_by_id[head.next]
     return head, head.id
@@ -132,7 +134,7 @@ def _greet(chat: Chat, head: Head | None) -> None:
     screen.line(f"Folder {show.clean(str(chat.workspace.root))}", "dim")
     about = "new"
     if head is not None:
-        used, first_words = session_commands.ago(head.touched), title(chat.store, head)
+        used, first_words = stored_sessions.ago(head.touched), title(chat.store, head)
         about = f"{show.many(len(session.ids), 'message')}, used {used}: {first_words}"
     screen.line(f"Session {session.id}, {about}", "dim")
     for name, folder in chat.records.items():

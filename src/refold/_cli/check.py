@@ -41,8 +41,9 @@ class CheckReport(NamedTuple):
 def command(
     files: tuple[str, ...], how: options.ReadOptions, policy_options: options.PolicyOptions, as_json: bool
 ) -> int:
-    """Check the provider's rules, and with --window, --model or --budget the size.
+    """Check the provider's rules, and the size.
 
+    The size is checked with --window, --model or --budget.
     The exit code is 1 if a rule is violated or the budget is exceeded.
     """
     from refold._cli import files as reading

@@ -44,7 +44,7 @@ def command(
     handlers: Handlers,
     as_json: bool,
 ) -> int:
-    """Compact conversations and write them in the provider's own shape.
+    """Compact conversations, and write them as they came.
 
     If the system prompt or the tools are separate from the messages, a request body is written, else the list of
     messages. For several files OUT is a folder. `--json` prints a report on standard error.

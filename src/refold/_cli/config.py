@@ -12,7 +12,7 @@ from refold._cli import options
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="Override a setting; can be repeated.")
 @options.as_json
 def command(file: str | None, assignments: tuple[str, ...], as_json: bool) -> None:
-    """Show the effective settings and the source of each value.
+    """Show the settings in force and where they come from.
 
     An argument overrides the environment (`REFOLD_THRESHOLD=0.7`), and the environment overrides `refold.toml`.
     """

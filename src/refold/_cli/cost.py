@@ -36,8 +36,9 @@ def command(
     files: tuple[str, ...], how: options.ReadOptions, model: str | None, names: tuple[str, ...], window: int | None,
     each: bool, as_json: bool, **prices: float | None,
 ) -> int:  # fmt: skip
-    """Explain the cost of a recorded conversation: cache reads and writes, output, cache misses and their causes.
+    """Explain what a recorded conversation cost, and why.
 
+    Shown are cache reads and writes, output, and cache misses with their causes.
     The costs come from the provider's usage reports in the file. The table also shows the cost of the same calls in
     refold's model of the prompt cache without compaction; the two should agree within 2 %. For one conversation it
     also shows the cost under each policy. For many conversations use `refold replay`.

@@ -77,7 +77,10 @@ class DemoResult(NamedTuple):
 @click.option("--policies", "compared", is_flag=True, help="Show what every policy makes of several conversations.")
 @options.as_json
 def command(policy: str | None, windows: tuple[int, ...], compared: bool, as_json: bool) -> None:
-    """Compact a generated session of a coding agent and show what was kept, why, what it costs, and the undo."""
+    """Compact a sample session: what was kept, why, the cost.
+
+    The session of a coding agent is generated. Shown are also the prices of its calls, and the undo.
+    """
     from refold._cli import demo_policies, show
 
     if policy:

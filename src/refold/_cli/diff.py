@@ -36,7 +36,7 @@ def command(
     full: bool,
     as_json: bool,
 ) -> None:
-    """Show the messages that a compaction changes, before and after, side by side."""
+    """Show changed messages before and after, side by side."""
     from refold._cli import files, show
     from refold._cli.apply import loaded, viewed
     from refold._cli.plan import summarized

@@ -57,8 +57,9 @@ def options_of(project: str | None, *, gateway: str = "", mcp: bool = True, hook
 @click.option("--no-hooks", is_flag=True, help="Leave out the hooks.")
 @click.option("--dry-run", is_flag=True, help="Print the changes as a diff and write nothing.")
 def command(agent: str, project: str | None, gateway: str, no_mcp: bool, no_hooks: bool, dry_run: bool) -> None:
-    """Put refold into the settings of AGENT: claude-code, codex, pi, opencode or gemini-cli.
+    """Put refold into the settings of AGENT.
 
+    AGENT is claude-code, codex, pi, opencode or gemini-cli.
     Hooks shorten long output of tools and keep the whole of it, and bring a digest after the agent's own compaction;
     the MCP server recalls what left; with --gateway the agent talks to its provider through that. What each agent
     allows is in docs/install.md. Everything else in the settings stays as it is, byte for byte, and `refold uninstall`

@@ -3,47 +3,30 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from typing import Any, NoReturn
 
 import rich_click as click
 
-from refold._text.suggestions import did_you_mean
+from refold._cli.groups import LazyGroup
 
 __all__ = ["cli", "main"]
 
-COMMANDS = (
-    *("stats", "plan", "diff", "compact", "apply", "check", "repair", "cost", "replay", "batch"),
-    *("models", "policies", "config"),
-    *("chat", "sessions", "show", "rewind", "export", "search", "serve", "run", "mcp"),
-    *("install", "uninstall", "doctor", "tokens", "demo"),
-)
-HIDDEN = ("hook",)
-ALIASES = {"loop": "chat"}
-MODULES = {"show": "show_session"}  # whose names are taken
+PANELS = {
+    "Inspect": ("stats", "plan", "diff", "check", "cost"),
+    "Compact": ("compact", "apply", "repair"),
+    "Measure": ("replay", "batch", "demo"),
+    "Run": ("chat", "run", "serve", "mcp"),
+    "Agents": ("install", "uninstall", "doctor"),
+    "Stores": ("sessions", "tokens"),
+    "Look up": ("models", "policies", "config"),
+}
+COMMANDS = tuple(name for names in PANELS.values() for name in names)
+HIDDEN = {"hook": "hook", "loop": "chat"}
 OK, BROKEN, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
-class Refold(click.RichGroup):
-    """A group whose commands are modules of this package; a module is imported when its command is."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands, in the order of use."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of a name, or None."""
-        name = ALIASES.get(cmd_name, cmd_name)
-        if name not in (*COMMANDS, *HIDDEN):
-            return None
-        module_command: click.Command = import_module(f"refold._cli.{MODULES.get(name, name)}").command
-        return module_command
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """Return the command that the first word names; a word that names none is told with one that is near."""
-        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            raise click.UsageError(f"there is no command {args[0]!r}{did_you_mean(args[0], COMMANDS)}", ctx)
-        return super().resolve_command(ctx, args)
+class Refold(LazyGroup):
+    """The group of all commands: it ends each with an exit code, and errors as one line."""
 
     def main(self, *args: Any, **options: Any) -> NoReturn:
         """Run a command line and leave with its exit code: 0 done, 1 broken or cannot fit, 2 usage, 130 Ctrl-C."""
@@ -114,7 +97,14 @@ def _print_error(what: str, code: int) -> int:
     return code
 
 
-@click.group("refold", cls=Refold, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    "refold",
+    cls=Refold,
+    modules={name: name for name in COMMANDS},
+    hidden=HIDDEN,
+    panels=[click.RichCommandPanel(title, commands=list(names)) for title, names in PANELS.items()],
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(package_name="refold", message="%(prog)s %(version)s")
 def cli() -> None:
     """Keep an agent's conversation inside the context window.

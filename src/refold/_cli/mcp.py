@@ -29,8 +29,9 @@ def command(
     store: str | None, named: tuple[str, ...], session: str | None, folder: str | None, max_tokens: int,
     allow_undo: bool,
 ) -> None:  # fmt: skip
-    """Serve recall, search and the fill of the context to an agent, over standard input and output.
+    """Serve recall and search to an agent by MCP.
 
+    It speaks over standard input and output, and also tells the fill of the context.
     By default it reads the session files of Claude Code, Codex, opencode, pi, Gemini CLI, Cline and Copilot CLI in
     place, and never writes them. The session is the one that a call names, --session, REFOLD_SESSION or
     CLAUDE_CODE_SESSION_ID, else the newest of the working folder; each answer says which.

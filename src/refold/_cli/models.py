@@ -22,9 +22,10 @@ ALL = 1_000_000
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="Maximum number of rows.")
 @options.as_json
 def command(model: str | None, provider: str | None, limit: int, as_json: bool) -> None:
-    """Show window, caps and prices of a model; without ID, the number of known models.
+    """Show window, caps and prices of a model.
 
-    If ID is a part of an id, all models whose id contains it are shown.
+    Without ID, the number of known models is shown. If ID is a part of an id, all models whose id contains it are
+    shown.
     """
     from refold._cli import show
     from refold._text.suggestions import did_you_mean

@@ -37,7 +37,7 @@ def command(
     every: bool,
     as_json: bool,
 ) -> int:
-    """Show what a compaction would do to each message, and why, without doing it.
+    """Show what a compaction would do to each message, and why.
 
     The exit code is 1 if the result would not fit.
     """

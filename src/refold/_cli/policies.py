@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 @click.argument("name", required=False)
 @options.as_json
 def command(name: str | None, as_json: bool) -> None:
-    """List the policies; with NAME (or a file with one), show its steps and their options."""
+    """List the policies, or show the steps of one.
+
+    With NAME, or a file with a policy, its steps and their options are shown.
+    """
     from refold import policies
     from refold._cli import show
 

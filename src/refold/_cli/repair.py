@@ -13,7 +13,10 @@ from refold._cli import options
 @options.reading
 @options.as_json
 def command(files: tuple[str, ...], out: str, how: options.ReadOptions, as_json: bool) -> int:
-    """Make conversations valid for their provider: pair calls and results, drop empty content, repair arguments."""
+    """Make conversations valid for their provider.
+
+    Calls and results are paired, empty content is dropped, and arguments are repaired.
+    """
     from refold import api
     from refold._cli.compact import each
 

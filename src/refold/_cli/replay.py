@@ -31,8 +31,9 @@ def command(
     sizes: tuple[int | float, ...], goal: int | float | None, out: str | None, plots: str | None, png: bool,
     keep: str | None, fresh: bool, jobs: int | None, as_json: bool, **prices: float | None,
 ) -> int:  # fmt: skip
-    """Replay recorded conversations under policies, without a model, and compare what they preserve and cost.
+    """Compare what policies preserve and cost, without a model.
 
+    Recorded conversations are replayed under each policy.
     Each policy compacts at its own trigger. An outline takes the place of a model's summary, and the summary call is
     charged. The price of a call depends on the longest prefix that is still in the prompt cache. Content that would
     have to be read again is charged too. `none` never compacts. Then the policies are compared at equal sizes and

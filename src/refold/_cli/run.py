@@ -28,8 +28,9 @@ ENDING = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 @click.argument("words", nargs=-1, required=True, metavar="-- COMMAND", type=click.UNPROCESSED)
 @acting
 def command(words: tuple[str, ...], acts: dict[str, Any]) -> int:
-    """Run COMMAND with a gateway on a free port between it and its provider, and report the savings at the end.
+    """Run COMMAND behind a gateway, and report the savings.
 
+    The gateway listens on a free port, between COMMAND and its provider.
     COMMAND gets the variables with which clients of OpenAI, Anthropic and Gemini find their provider. If one of them
     is already set, the gateway forwards to its value. REFOLD_ADMIN_TOKEN is a token for the gateway's own routes
     (`x-refold-token`), made for this run; the gateway's keys and other tokens are not in COMMAND's environment. The

@@ -177,8 +177,9 @@ def command(
     context: click.Context, host: str, port: int, check: bool, log_level: str, log_format: LogFormat,
     workers: int, tls_certificate: str, tls_key: str, acts: dict[str, Any],
 ) -> int:  # fmt: skip
-    """Run a proxy between agents and providers that keeps every conversation inside the context window.
+    """Run a gateway: a proxy before the providers of agents.
 
+    It keeps every conversation inside the context window.
     Point each agent at it with its base URL: OPENAI_BASE_URL=http://127.0.0.1:8787/v1,
     ANTHROPIC_BASE_URL=http://127.0.0.1:8787, GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:8787.
 

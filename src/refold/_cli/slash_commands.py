@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from refold._cli import session_commands, show
+from refold._cli import show
+from refold._cli.sessions import stored_sessions
 from refold._text.suggestions import did_you_mean
 from refold.errors import UsageError
 
@@ -92,11 +93,11 @@ def _plan(chat: Chat, rest: str) -> None:
 
 
 def _rewind(chat: Chat, rest: str) -> None:
-    chat.screen.line(session_commands.back(chat.session, rest or "1"))
+    chat.screen.line(stored_sessions.back(chat.session, rest or "1"))
 
 
 def _undo(chat: Chat, rest: str) -> None:
-    chat.screen.line(session_commands.undo(chat.session))
+    chat.screen.line(stored_sessions.undo(chat.session))
 
 
 def _recall(chat: Chat, rest: str) -> None:
@@ -104,7 +105,7 @@ def _recall(chat: Chat, rest: str) -> None:
 
     if not rest:
         raise UsageError("/recall wants an id of a message or compaction, or words that it held")
-    recalled = chat.session.recall(session_commands.whole_id(chat.session, rest), RECALLED)
+    recalled = chat.session.recall(stored_sessions.whole_id(chat.session, rest), RECALLED)
     if not recalled:
         raise UsageError(f"nothing that was said in this session holds {rest!r}")
     texts = {message.id: f"{message.role}: {full_text(message)}" for message in chat.read()}
@@ -112,7 +113,7 @@ def _recall(chat: Chat, rest: str) -> None:
     show.table(("message", "~what"), cells)
     if len(recalled) > RECALLED:
         more = len(recalled) - RECALLED
-        chat.screen.note(f"and {more:,} more: refold show {chat.session.id} --message {rest}", "dim")
+        chat.screen.note(f"and {more:,} more: refold sessions show {chat.session.id} --message {rest}", "dim")
 
 
 def _policy(chat: Chat, rest: str) -> None:
@@ -127,9 +128,9 @@ def _policy(chat: Chat, rest: str) -> None:
 
 
 def _sessions(chat: Chat, rest: str) -> None:
-    from refold._cli import sessions
+    from refold._cli.sessions.list import print_sessions
 
-    sessions.listed(session_commands.listed(chat.store, 20), chat.session.id)
+    print_sessions(stored_sessions.listed(chat.store, 20), chat.session.id)
 
 
 def _help(chat: Chat, rest: str) -> None:

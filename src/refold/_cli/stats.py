@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 def command(
     files: tuple[str, ...], how: options.ReadOptions, model: str | None, counter: str | None, top: int, as_json: bool
 ) -> None:
-    """Show the tokens by role, kind, tool, file and turn, and the largest messages."""
+    """Show where the tokens go: roles, tools, files, turns.
+
+    Tokens are shown by role, kind, tool, file and turn, with the largest messages. Of several conversations each has a
+    row.
+    """
     from refold._cli import files as reading
     from refold._cli import show
     from refold._inspect.token_table import tallied

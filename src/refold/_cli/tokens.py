@@ -27,8 +27,9 @@ file_option = click.option(
 
 @click.group("tokens")
 def command() -> None:
-    """Create, list or revoke the tokens with which users and teams use a gateway.
+    """Create, list or revoke tokens for a gateway.
 
+    Users and teams use a gateway with them.
     A gateway that runs takes a change over within a second. The file holds hashes of tokens.
     """
 

@@ -42,7 +42,7 @@ def upgrade(database: Database, to: str = "") -> None:
         if database.read_only:
             raise StoreError(
                 f"{database.name} has {f'version {version}' if version else 'no tables'}, not {goal}, and is "
-                "opened for reading alone: migrate it with `refold sessions --store …`, or name another"
+                "opened for reading alone: migrate it with `refold sessions list --store …`, or name another"
             )
         connection = plain.execution_options(writing=True)
         with connection.begin():

@@ -1,4 +1,4 @@
-"""`refold sessions`: the stored conversations."""
+"""`refold sessions list`: the stored conversations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from refold._cli import options, session_commands
+from refold._cli import options
+from refold._cli.sessions import stored_sessions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,30 +15,30 @@ if TYPE_CHECKING:
     from refold.sessions import Head
 
 
-@click.command("sessions")
-@session_commands.option
+@click.command("list")
+@stored_sessions.option
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Maximum number of rows.")
 @options.as_json
 def command(store: str | None, limit: int, as_json: bool) -> None:
     """List the stored sessions, the last used first."""
     from refold._cli import show
 
-    with session_commands.stored(store) as place:
-        rows = session_commands.listed(place, limit)
+    with stored_sessions.opened_store(store) as place:
+        rows = stored_sessions.listed(place, limit)
         if as_json:
             show.emit([{**_fields(head), "title": title} for head, title in rows])
             return
         if not rows:
             show.note("refold: there are no sessions yet; `refold chat` starts one")
             return
-        listed(rows)
+        print_sessions(rows)
 
 
-def listed(rows: Sequence[tuple[Head, str]], current: str = "") -> None:
+def print_sessions(rows: Sequence[tuple[Head, str]], current: str = "") -> None:
     """Print sessions, the current one in bold."""
     from refold._cli import show
 
-    cells = [(head.id, session_commands.ago(head.touched), show.number(head.messages), title) for head, title in rows]
+    cells = [(head.id, stored_sessions.ago(head.touched), show.number(head.messages), title) for head, title in rows]
     styles = ["bold" if head.id == current else "" for head, _ in rows]
     show.table(("session", "used", ">messages", "~begins"), cells, styles=styles)
 

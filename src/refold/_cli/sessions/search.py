@@ -1,23 +1,25 @@
-"""`refold search`: full-text search in all stored messages."""
+"""`refold sessions search`: full-text search in all stored messages."""
 
 from __future__ import annotations
 
 import rich_click as click
 
-from refold._cli import options, session_commands
+from refold._cli import options
+from refold._cli.sessions import stored_sessions
 
 NO_MATCH = 1
 
 
 @click.command("search")
 @click.argument("query", nargs=-1, required=True)
-@session_commands.option
+@stored_sessions.option
 @click.option("--session", metavar="ID", help="Only in this session.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Maximum number of rows.")
 @options.as_json
 def command(query: tuple[str, ...], store: str | None, session: str | None, limit: int, as_json: bool) -> int:
-    """Find messages that contain all words of QUERY, in all sessions, also those hidden by compactions and rewinds.
+    """Find messages that contain all words of QUERY.
 
+    All sessions are searched, also what compactions and rewinds hide.
     The exit code is 1 if there are none.
     """
     from refold._cli import show
@@ -27,9 +29,9 @@ def command(query: tuple[str, ...], store: str | None, session: str | None, limi
     words = " ".join(query).strip()
     if not words:
         raise UsageError("nothing to search for: give a word")
-    with session_commands.stored(store) as place:
+    with stored_sessions.opened_store(store) as place:
         hits = (
-            session_commands.opened(place, session).search(words, limit)
+            stored_sessions.opened(place, session).search(words, limit)
             if session is not None
             else search(place, words, (), limit)
         )

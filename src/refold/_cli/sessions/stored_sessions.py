@@ -28,8 +28,8 @@ __all__ = [
     "listed",
     "messages_of",
     "opened",
+    "opened_store",
     "option",
-    "stored",
     "turns",
     "undo",
 ]
@@ -48,11 +48,11 @@ def option(function: Callable[..., R]) -> Callable[..., R]:
 
 
 @contextmanager
-def stored(place: str | None, settings: Settings | None = None) -> Iterator[Store]:
+def opened_store(place: str | None, settings: Settings | None = None, *, create: bool = False) -> Iterator[Store]:
     """Open the store that an argument or the settings name, and close it.
 
-    Where the settings of a chat switch its memory off, the store is one in memory. Only a chat makes a store: who looks
-    into one that is not there has misspelt its name, or has no sessions yet.
+    Where the settings of a chat switch its memory off, the store is one in memory. A store that is not there is made
+    only for a chat and with `create`: who looks into one has misspelt its name, or has no sessions yet.
 
     Raises:
         UsageError: there is no store at the place that was named.
@@ -66,7 +66,7 @@ def stored(place: str | None, settings: Settings | None = None) -> Iterator[Stor
         store = open_store("memory" if memory else settings.store, max_sessions=settings.memory_max_sessions)
     else:
         where = Settings.load({"store": place}).store
-        missing = missing_file(where)
+        missing = None if create else missing_file(where)
         if missing and where:
             raise UsageError(f"there is no store {missing}: check the name")
         store = open_store("memory" if missing else where)
@@ -89,7 +89,7 @@ def find(store: Store, session: str) -> str:
     if session == "last" and sessions:
         return sessions[0].id
     if len(like) != 1:
-        many = f"{len(like):,} ids start with it, give more characters" if like else "see `refold sessions`"
+        many = f"{len(like):,} ids start with it, give more characters" if like else "see `refold sessions list`"
         raise SessionNotFound(f"there is no session {session!r} in {store.name}: {many}")
     return like[0]
 

@@ -1,4 +1,4 @@
-"""`refold show`: one session, message by message."""
+"""`refold sessions show`: one session, message by message."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from refold._cli import options, session_commands
+from refold._cli import options
+from refold._cli.sessions import stored_sessions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,13 +18,14 @@ if TYPE_CHECKING:
 
 @click.command("show")
 @click.argument("session")
-@session_commands.option
+@stored_sessions.option
 @click.option("--view", "seen", is_flag=True, help="What the model is sent, compactions applied, not the originals.")
 @click.option("--message", metavar="ID", help="Only this message, or the originals behind this compaction, in full.")
 @options.as_json
 def command(session: str, store: str | None, seen: bool, message: str | None, as_json: bool) -> None:
-    """Show a session: every message, and how compactions changed what the model is sent.
+    """Show the messages of a session.
 
+    Each is shown with what compactions made of it in what the model is sent.
     SESSION is an id, the beginning of one, or `last`. `--json` prints the messages in the provider's format.
     """
     from refold._cli import show
@@ -31,14 +33,14 @@ def command(session: str, store: str | None, seen: bool, message: str | None, as
 
     if seen and message:
         raise UsageError("--view and --message exclude each other: give one")
-    with session_commands.stored(store) as place:
-        stored = session_commands.opened(place, session)
+    with stored_sessions.opened_store(store) as place:
+        opened = stored_sessions.opened(place, session)
         if message is not None:
-            _recalled(stored, message, as_json=as_json)
+            _recalled(opened, message, as_json=as_json)
         elif as_json:
-            show.emit(stored.view() if seen else stored.messages)
+            show.emit(opened.view() if seen else opened.messages)
         else:
-            _listed(stored, seen=seen)
+            _listed(opened, seen=seen)
 
 
 def _listed(session: Session, *, seen: bool) -> None:
@@ -51,7 +53,7 @@ def _listed(session: Session, *, seen: bool) -> None:
     show.lines(
         [
             ("session", session.id),
-            ("used", session_commands.ago(head.touched)),
+            ("used", stored_sessions.ago(head.touched)),
             ("messages", f"{len(session.ids):,}, {head.format}"),
             ("compactions", compactions),
             ("billed", f"{show.many(billed.calls, 'call')}: {billed.prompt:,} tokens in, {billed.completion:,} out"),
@@ -60,10 +62,10 @@ def _listed(session: Session, *, seen: bool) -> None:
     if seen:
         cells = [("", message.role, "", show.clean(full_text(message), 400)) for message in viewed(session)]
     else:
-        fates = session_commands.fates(session)
+        fates = stored_sessions.fates(session)
         cells = [
             (message.id, message.role, fates.get(message.id, ""), show.clean(full_text(message), 400))
-            for message in session_commands.messages_of(session)
+            for message in stored_sessions.messages_of(session)
         ]
     show.table(("message", "role", "in the view", "~what"), cells, title=" ")
 
@@ -81,7 +83,7 @@ def _recalled(session: Session, what: str, *, as_json: bool) -> None:
     from refold._inspect.message_labels import full_text
     from refold.errors import UsageError
 
-    recalled = session.recall(session_commands.whole_id(session, what))
+    recalled = session.recall(stored_sessions.whole_id(session, what))
     if not recalled:
         raise UsageError(f"no message and no compaction of session {session.id} has the id {what!r}")
     if as_json:
