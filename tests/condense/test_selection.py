@@ -2,7 +2,7 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from refold._condense.selection import PARTS
+from refold._condense.call_outline import PARTS
 from refold.core.messages import ToolResult, text_of
 from refold.core.token_units import ReportedTokens
 from refold.stages.fit import Fit

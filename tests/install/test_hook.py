@@ -13,7 +13,8 @@ import pytest
 from click.testing import Result
 
 from refold._install import hook
-from refold._install.shortening import STAGE
+from refold._install.options import InstallOptions
+from refold._install.shortening import STAGE, shortened
 from refold.policies import find
 
 Call = Callable[..., Any]
@@ -104,7 +105,7 @@ def test_the_digest_is_made_once_before_a_compaction_and_shown_once_after_it(cal
     before = {"hook_event_name": "PreCompact", "session_id": "s-1", "transcript_path": str(transcript)}
     for _ in range(3):
         assert call("claude-code", before) is None
-    ready = data / "sessions" / "claude-code" / "s-1" / hook.READY
+    ready = Path(hook.ready_file("claude-code", str(data), "s-1"))
     for _ in range(600):
         if ready.exists():
             break
@@ -142,18 +143,38 @@ def recorded() -> list[str]:
     return [json.dumps(row) for row in rows]
 
 
-def test_the_file_runs_without_the_package_and_imports_little_for_a_short_output(data: Path) -> None:
-    code = (
-        "import sys, runpy; sys.argv = ['hook.py', 'claude-code', sys.argv[1], ''];"
-        "\ntry: runpy.run_path(sys.argv.pop(), run_name='__main__')"
-        "\nexcept SystemExit as end: print(end.code, sorted(name for name in sys.modules if 'refold' in name))"
-    )
-    event = json.dumps(ran({"stdout": "ok"}))
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", code.replace("sys.argv[1], ''", "sys.argv[1], '', sys.argv[2]"), str(data),
-         hook.__file__], input=event, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert done.stdout.split() == ["0", "[]"]
+def test_a_short_output_costs_no_import(data: Path) -> None:
+    command = [sys.executable, "-X", "importtime", "-P", "-S", hook.__file__, "claude-code", str(data), "PostToolUse"]
+    done = subprocess.run(command, input=json.dumps(ran("ok")), capture_output=True, text=True, check=True)
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert done.stdout == ""
+    assert "os" in imported
+    assert not {name for name in imported if name in ("json", "re", "typing", "msgspec") or "refold" in name}
+    entry = json.loads((data / "hooks.jsonl").read_text())
+    assert (entry["agent"], entry["event"]) == ("claude-code", "PostToolUse")
+    assert entry["ms"] > 0
+
+
+def test_the_installed_command_shortens_with_the_packages_of_its_python(data: Path) -> None:
+    command = InstallOptions(data).hook_arguments("claude-code", "PostToolUse")
+    done = subprocess.run(command, input=json.dumps(ran(LONG)), capture_output=True, text=True, check=True)
+    assert "recall call-1" in json.loads(done.stdout)["hookSpecificOutput"]["updatedToolOutput"]
+
+
+@pytest.mark.parametrize("line", ["89504e47", "iVBORw0KGgoAAAANSUhEUgAAB9AAAAS", "0x89, ", "src/a_b.py "])
+def test_what_is_too_short_to_be_looked_at_is_never_shortened(line: str) -> None:
+    dearest = (line * hook.FASTEST)[: hook.FASTEST]
+    assert shortened(dearest, "Bash", {}, "call-1", "file") is None
+
+
+def test_a_digest_that_is_late_comes_with_a_short_output_of_its_session(call: Call, data: Path) -> None:
+    ready = Path(hook.ready_file("claude-code", str(data), "s-1"))
+    ready.parent.mkdir(parents=True)
+    ready.write_text(json.dumps({"text": "what was said", "plan": ""}))
+    assert call("claude-code", ran("ok", session_id="s-2"), "PostToolUse") is None
+    told = call("claude-code", ran("ok"), "PostToolUse")["hookSpecificOutput"]
+    assert told == {"hookEventName": "PostToolUse", "additionalContext": "what was said"}
+    assert call("claude-code", ran("ok"), "PostToolUse") is None
 
 
 def test_the_stage_is_that_of_the_policy() -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CLEARED",
+    "PARTS",
     "call_line",
     "content_line",
     "content_summary",
@@ -26,6 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 CLEARED = "[output cleared]"
+PARTS = "[parts of the output]"
 LOOKED_AT = 2_000  # characters at the start of an output that are searched for what it is
 AT_END = 1_000  # and at its end, where commands say how they ended
 CALL = 90  # characters of a path, a command or an argument that name a call

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 
 from refold._condense.call_facts import reads
-from refold._condense.call_outline import call_line
+from refold._condense.call_outline import PARTS, call_line
+from refold._condense.digest.answers import question_before
 from refold._condense.directives import TextKind, ranks_of
 from refold._condense.identifier_scores import need_in, worth_of
 from refold._condense.last_changes import stale_mark
@@ -27,7 +28,7 @@ from refold._condense.reductions import (
     results_in,
     strip_seen_images,
 )
-from refold._condense.steering import scores_of, weigh, weigh_answers, weigh_questions
+from refold._condense.steering import scores_of, weigh, weigh_answers
 from refold._salience.atoms import names_of, spoken, words_between
 from refold._salience.cover import Cover, Unit
 from refold._salience.lazy_table import LazyTable
@@ -46,11 +47,11 @@ if TYPE_CHECKING:
     from refold._condense.reduction_order import ReductionLog
     from refold._condense.regions import Regions
     from refold._condense.steering import Place, Scores
-    from refold.core.messages import Message
+    from refold.core.messages import Message, MessageId
+    from refold.core.transcript import Transcript
 
-__all__ = ["PARTS", "Selection", "select"]
+__all__ = ["Selection", "select"]
 
-PARTS = "[parts of the output]"
 MARKER = "\n[… 100 lines left out …]"  # what a segment on its own needs beside it
 # The numbers below were chosen by hand; benchmarks/recall.py measures what they give together (docs/salience.md). More
 # worth for EDITED buys lines that are edited later at the price of identifiers, with figures there.
@@ -67,6 +68,7 @@ FEW, BRIEF = 4, 160  # turns at the ends of the view that may have that much eac
 CHARS = 3.5  # characters a token, where a guess will do
 READ, FADING = 0.03, 0.9  # worth by token of the newest answer that ends a turn, and of each older one of that
 ANSWER = 0.05  # of the room: what such an answer has whole or not at all; longer ones come back by lines
+QUESTION, QUESTION_ROOM = 0.05, 0.03  # worth by token of a question that stays answered, and its share of the goal
 POINTED = 0.02  # worth by token of the line that stands for a notification, which is hidden where room is short
 # Worth by token of lines that say what is to be done, by rank, and the share of the goal for such lines of a text.
 REQUEST, REQUEST_ROOM = (0.03, 0.015, 0.006, 0.004), 0.12  # of the first request and the newest
@@ -103,7 +105,7 @@ class Selection:
         weigh(_steered(draft, units, scores), scores, draft.view.goal_tokens)
         answering = list(_answering(draft, units))
         weigh_answers(answering, scores, draft.view.goal_tokens)
-        weigh_questions(answering, draft.view.transcript, draft.view.goal_tokens)
+        _weigh_questions(answering, draft.view.transcript, draft.view.goal_tokens)
         _weigh_directives(draft, units, areas)
         stated = frozenset().union(*map(statements_in, draft.remaining()))
         self.cover = Cover(units, worth.of, covered, stated)
@@ -312,6 +314,23 @@ def _answering(draft: Draft, units: Iterable[Unit]) -> Iterator[tuple[Unit, Plac
             case range() as batch if len(batch) == 1 and draft.base[batch.start].role == "assistant":
                 texts = (part for part in draft.messages[batch.start].parts if isinstance(part, Text))
                 yield from ((unit, (draft.base[batch.start].id, part.at), -1) for part in texts)
+
+
+def _weigh_questions(units: Iterable[tuple[Unit, Place, int]], transcript: Transcript, goal: int) -> None:
+    """Add worth to the ends of messages that ask what a short turn of a user answers: it says nothing without them."""
+    asking = [
+        message.id
+        for user in reversed(transcript.messages)
+        if is_turn(user) and (message := question_before(transcript, user)[1])
+    ]
+    ends: dict[MessageId, tuple[int, Unit]] = {}
+    for unit, (id, _), start in units:
+        if start >= ends.get(id, (-1, unit))[0]:
+            ends[id] = start, unit
+    room = goal * QUESTION_ROOM
+    for id in asking:
+        if id in ends and (room := room - ends[id][1].cost) >= 0:
+            ends[id][1].extra += QUESTION
 
 
 def _extra(draft: Draft, reduction: Reduction, worth: Mapping[str, float]) -> float:

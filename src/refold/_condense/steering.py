@@ -17,8 +17,6 @@ identifier at all. So each segment of an output is also ranked as a search engin
 What the assistant said is ranked in the same way, apart from outputs (`weigh_answers`): an old plan or answer of its
 own about what is asked for now. Where the newest turn only says to go on, the words are those of the turn before it.
 
-A short turn of the user ("yes, do that") stays, so the end of the message that it answers comes back early.
-
 Errors need no question. A line that reports one has worth if few lines do: one fatal line in a week of logs, but not
 one of a thousand warnings. Signs of errors are counted each for itself (`SIGNS`).
 """
@@ -33,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from refold._condense.digest.answers import goes_on, question_before
+from refold._condense.digest.agreement import goes_on
 from refold._salience.lazy_table import LazyTable
 from refold._salience.segments import Segment, segments_of
 from refold._salience.words import SpokenText, occurrences, phrases_of, small, words_of, words_of_result
@@ -47,13 +45,12 @@ if TYPE_CHECKING:
     from refold.core.messages import Message, MessageId, Path
     from refold.core.transcript import Transcript
 
-__all__ = ["Scores", "prepare", "scores_of", "wanted_in", "weigh", "weigh_answers", "weigh_questions"]
+__all__ = ["Scores", "prepare", "scores_of", "wanted_in", "weigh", "weigh_answers"]
 
 # Chosen by hand; benchmarks/questions.py and benchmarks/recall.py measure what they give together.
 REQUESTED, STEPPED, WRONG = 0.03, 0.002, 0.02  # worth by token: of what is asked for, of the topic at work, of errors
 REQUEST_ROOM, WRONG_ROOM = 0.08, 0.015  # of the goal, for what is asked for and for errors
 ANSWER_ROOM = 0.04  # of the goal, for what the assistant said of what is asked for
-QUESTION, QUESTION_ROOM = 0.05, 0.03  # worth by token of a question that stays answered, and its share of the goal
 SPOKEN = 80  # characters of a text of the assistant that may say something of it
 WHOLE = 0.5  # of the best score in a text, for the text as a whole
 LEAST_ROOM, SMALL = 600, 0.25  # tokens of each, as far as they are no more than this share of the goal
@@ -196,23 +193,6 @@ def weigh_answers(units: Iterable[tuple[Unit, Place, int]], scores: Scores, goal
     if best >= CLEAR * WHOLE:
         least = min(LEAST_ROOM, goal * SMALL)
         _add(scored, NEAR_BEST * best, REQUESTED / best, max(goal * ANSWER_ROOM, least))
-
-
-def weigh_questions(units: Iterable[tuple[Unit, Place, int]], transcript: Transcript, goal: int) -> None:
-    """Add worth to the ends of messages that ask what a short turn of a user answers: it says nothing without them."""
-    asking = [
-        message.id
-        for user in reversed(transcript.messages)
-        if is_turn(user) and (message := question_before(transcript, user)[1])
-    ]
-    ends: dict[MessageId, tuple[int, Unit]] = {}
-    for unit, (id, _), start in units:
-        if start >= ends.get(id, (-1, unit))[0]:
-            ends[id] = start, unit
-    room = goal * QUESTION_ROOM
-    for id in asking:
-        if id in ends and (room := room - ends[id][1].cost) >= 0:
-            ends[id][1].extra += QUESTION
 
 
 def _score(scores: Mapping[Place, Mapping[int, float]], place: Place, segment: Segment) -> float:

@@ -90,7 +90,7 @@ def _hooks(agent: str, data: Path) -> Iterator[Finding]:
     times = sorted(entry["ms"] for entry in timed)
     late = sum(each > SLOW for each in times)
     words = f"median {times[len(times) // 2]:,.0f} ms, longest {times[-1]:,.0f} ms, {late:,} over {SLOW} ms"
-    yield Finding("time", late <= len(times) // 20, f"{words} (the start of Python, about 20 ms, not counted)")
+    yield Finding("time", late <= len(times) // 20, words)
     faults = [entry for entry in own if "error" in entry]
     if faults:
         yield Finding("faults", False, f"{len(faults):,}, the last: {faults[-1]['event']}: {faults[-1]['error']}")

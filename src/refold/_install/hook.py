@@ -1,50 +1,59 @@
 """What an agent calls as a hook: reads an event from standard input, and answers on standard output.
 
-It is run by its path and without the package (`python -P hook.py AGENT FOLDER EVENT`), since importing all of refold
-takes longer than a hook may: most events need nothing but the standard library, and the others import what they need
-themselves. Whatever goes wrong, the agent goes on: the exit code is 0, and the fault is in the log for `refold doctor`.
+It is run by its path and without the package (`python -P -S hook.py AGENT FOLDER EVENT`), since importing all of refold
+takes longer than a hook may. Most calls are about a short output: nothing of it is decoded, and nothing is imported
+but what Python itself has at its start. Other events need JSON; only a long output needs modules of the package, and
+those import what they need themselves. Whatever goes wrong, the agent goes on: the exit code is 0, and the fault is in
+the log for `refold doctor`.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
-from typing import Any
 
-__all__ = ["FASTEST", "LOG", "main"]
+TYPE_CHECKING = False  # importing typing takes a fifth of the time of a call
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias
+
+    Event: TypeAlias = dict[str, Any]
+
+__all__ = ["FASTEST", "LOG", "main", "ready_file"]
 
 LOG = "hooks.jsonl"
 MOST_LOGGED = 1_000_000  # bytes, after which the log begins again and the old one is kept once
-FASTEST = 8_000  # characters: an output this short is never shortened
+FASTEST = 11_000  # characters: an output this short is never shortened, not even encoded bytes
+AFTER_TOOL = ("PostToolUse", "AfterTool")
 SKIPPED = ("Read", "read_file", "read")  # files come with line numbers, and edits quote them
 WORDS = ("stdout", "content", "result", "output", "text", "llmContent")  # fields with the words of a tool's output
 REPLACING = {"codex": "block", "gemini-cli": "deny"}  # decisions whose reason stands in for the output
-READY = "digest.json"
+READY = "ready"  # the folder of digests that wait to be shown
+DIGEST = "digest.json"
 NOTED = "prepared"
 
-Event = dict[str, Any]
 
-
-def main(arguments: list[str]) -> int:
-    """Answer one event and log it; always 0."""
-    began = time.perf_counter()
+def main(arguments: list[str], spent: float = 0.0) -> int:
+    """Answer one event and log it, with the time it took and the seconds spent before; always 0."""
+    began = time.perf_counter() - spent
     agent, folder, name = (*arguments, "", "", "")[:3]
-    entry: dict[str, Any] = {"at": round(time.time(), 3), "agent": agent, "event": name}
+    entry: Event = {"at": round(time.time(), 3), "agent": agent, "event": name}
     try:
         if name == "prepare":  # in the background, started by an event before a compaction
             _background(agent, folder, arguments[3], arguments[4])
             return 0
-        event = json.loads(sys.stdin.buffer.read() or b"{}")
-        entry["event"] = name = str(event.get("hook_event_name") or name)
-        entry["session"] = session = _session(event)
-        place = os.path.join(folder, "sessions", agent, session)
-        answer, done = _answered(agent, folder, place, name, event)
-        if answer:
-            sys.stdout.write(json.dumps(answer))
-            sys.stdout.flush()
-        entry |= done
+        content = sys.stdin.buffer.read()
+        if name not in AFTER_TOOL or len(content) > FASTEST or _awaited(agent, folder, content):
+            import json
+
+            event = json.loads(content or b"{}")
+            entry["event"] = name = str(event.get("hook_event_name") or name)
+            entry["session"] = _session(event)
+            answer, done = _answered(agent, folder, name, event)
+            if answer:
+                sys.stdout.write(json.dumps(answer))
+                sys.stdout.flush()
+            entry |= done
     except Exception as error:  # the agent goes on
         entry["error"] = f"{type(error).__name__}: {error}"[:300]
     entry["ms"] = round((time.perf_counter() - began) * 1000, 1)
@@ -52,15 +61,31 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _answered(agent: str, folder: str, place: str, name: str, event: Event) -> tuple[Event, Event]:
+def ready_file(agent: str, folder: str, session: str) -> str:
+    """Return where the digest of a session waits until it is shown."""
+    return os.path.join(folder, READY, agent, f"{session}.json")
+
+
+def _awaited(agent: str, folder: str, content: bytes) -> bool:
+    """Tell whether a digest waits for the session that an event, not decoded yet, is about."""
+    try:
+        waiting = os.listdir(os.path.join(folder, READY, agent))
+    except OSError:
+        return False
+    return any(name.removesuffix(".json").encode() in content for name in waiting)
+
+
+def _answered(agent: str, folder: str, name: str, event: Event) -> tuple[Event, Event]:
     """Return the answer to an event, and what is logged of it."""
-    if name in ("PostToolUse", "AfterTool"):
+    session = _session(event)
+    place = os.path.join(folder, "sessions", agent, session)
+    if name in AFTER_TOOL:
         answer, done = _shortened(agent, place, name, event)
-        return (answer, done) if answer else _digest(place, name)
+        return (answer, done) if answer else _digest(agent, folder, session, name)
     if name in ("PreCompact", "PreCompress"):
         return {}, _prepared(agent, folder, place, event)
     if name == "SessionStart" and event.get("source") in ("compact", "resume"):
-        return _digest(place, name)
+        return _digest(agent, folder, session, name)
     return {}, {}
 
 
@@ -135,19 +160,26 @@ def _prepared(agent: str, folder: str, place: str, event: Event) -> Event:
 
 def _background(agent: str, folder: str, transcript: str, place: str) -> None:
     package()
+    import json
+
     from refold._install.digest import digest_of
 
-    _write(os.path.join(place, READY), json.dumps(digest_of(transcript, os.path.basename(place))))
-    _log(folder, {"at": round(time.time(), 3), "agent": agent, "event": "prepared", "session": os.path.basename(place)})
+    session = os.path.basename(place)
+    _write(ready_file(agent, folder, session), json.dumps(digest_of(transcript, session)))
+    _log(folder, {"at": round(time.time(), 3), "agent": agent, "event": "prepared", "session": session})
 
 
-def _digest(place: str, name: str) -> tuple[Event, Event]:
+def _digest(agent: str, folder: str, session: str, name: str) -> tuple[Event, Event]:
     """Return the digest of what a compaction took out, once; where it is not ready, a later event brings it."""
-    ready = os.path.join(place, READY)
+    import json
+
+    ready = ready_file(agent, folder, session)
+    kept_as = os.path.join(folder, "sessions", agent, session, DIGEST)
     try:
         with open(ready, encoding="utf-8") as file:
             text = str(json.load(file)["text"])
-        os.replace(ready, f"{ready}.shown")
+        os.makedirs(os.path.dirname(kept_as), mode=0o700, exist_ok=True)
+        os.replace(ready, kept_as)
     except FileNotFoundError:
         return {}, {}
     if not text:
@@ -157,14 +189,19 @@ def _digest(place: str, name: str) -> tuple[Event, Event]:
 
 def package() -> None:
     """Make the package's modules importable without the package's own imports, which take 100 ms."""
+    if "refold" in sys.modules:
+        return
     import gc
     import types
 
-    if "refold" not in sys.modules:
-        gc.disable()  # nothing that is imported is freed before the process ends
-        module = types.ModuleType("refold")
-        module.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
-        sys.modules["refold"] = module
+    gc.disable()  # nothing that is imported is freed before the process ends
+    if sys.flags.no_site:
+        import site
+
+        site.main()  # the folders of the packages that ours needs
+    module = types.ModuleType("refold")
+    module.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
+    sys.modules["refold"] = module
 
 
 def _session(event: Event) -> str:
@@ -191,10 +228,20 @@ def _log(folder: str, entry: Event) -> None:
         if os.path.exists(path) and os.path.getsize(path) > MOST_LOGGED:
             os.replace(path, f"{path}.1")
         with open(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600), "a", encoding="utf-8") as file:
-            file.write(json.dumps(entry) + "\n")
+            file.write(_line(entry) + "\n")
     except OSError:  # a full disk does not stop the agent
         pass
 
 
+def _line(entry: Event) -> str:
+    """Return an entry as JSON; what the call of a short output logs needs no import for it."""
+    if entry.keys() == {"at", "agent", "event", "ms"} and entry["event"] in AFTER_TOOL:
+        return '{{"at": {at}, "agent": "{agent}", "event": "{event}", "ms": {ms}}}'.format_map(entry)
+    import json
+
+    return json.dumps(entry)
+
+
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    main(sys.argv[1:], time.process_time())
+    os._exit(0)  # all is written: to take down what was imported costs 10 ms

@@ -43,7 +43,7 @@ class InstallOptions:
 
     def hook_arguments(self, agent: str, event: str) -> list[str]:
         """Return the program and the arguments of a hook."""
-        return [self.python, "-P", str(HOOK), agent, str(self.data), event]
+        return [self.python, "-P", "-S", str(HOOK), agent, str(self.data), event]
 
     def hook_command(self, agent: str, event: str) -> str:
         """Return the command line of a hook, for a shell."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from refold._condense.call_facts import reads
-from refold._condense.call_outline import ERROR, call_line, may_be_wrong
+from refold._condense.call_outline import ERROR, PARTS, call_line, may_be_wrong
 from refold._condense.placeholders import text_replaced
-from refold._condense.selection import PARTS
 from refold._condense.shorten import shorten
 from refold._condense.steering import scores_of, wanted_in
 from refold._condense.view_positions import first_unseen, last_request

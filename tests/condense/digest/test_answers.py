@@ -1,6 +1,7 @@
 import pytest
 
-from refold._condense.digest.answers import goes_on, question_before
+from refold._condense.digest.agreement import goes_on
+from refold._condense.digest.answers import question_before
 from refold._condense.digest.render import digest_text
 from refold.testing import talk, view_of
 

@@ -13,20 +13,20 @@ import re
 from typing import TYPE_CHECKING
 
 from refold._condense.call_outline import one_line
+from refold._condense.digest.agreement import SHORT, WORD, goes_on, praises
 from refold._condense.digest.announcements import SENTENCE
 from refold._condense.digest.conclusions import prose
 from refold._condense.digest.previous import own_text
 from refold._salience.words import words_of
 from refold.core._speakers import is_turn
-from refold.core.messages import Text, memoized, text_of
+from refold.core.messages import memoized, text_of
 
 if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.transcript import Transcript
 
-__all__ = ["goes_on", "question_before"]
+__all__ = ["question_before"]
 
-SHORT = 80  # characters of an answer that is not clear without its question
 QUESTION = 240  # characters of a question that are quoted
 OPTION_LENGTH = 120  # characters of the option that a letter or number stands for
 LOOKED_AT = 3_000  # characters at the end of an answer that are searched for a question
@@ -39,31 +39,7 @@ QUESTION_MARKED = re.compile(r"[^.!?。！？\n]*(?:\.(?=\S)[^.!?。！？\n]*)*
 ASKS = re.compile(
     r"(?:now |and |also |please |ok(?:ay)?,? )*(?:can|could|would|will) you\b|(?:what|how|why|where|which|who)\b", re.I
 )
-WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 CHOICE = re.compile(r"(?:option |number |#)?([a-z]|\d{1,2})[.)!]*", re.I)
-AGREEING = (
-    "yes yeah yep yup sure ok okay go ahead continue proceed do sounds looks lgtm agreed absolutely right correct "
-    "ja jep klar genau mach machen weiter gerne einverstanden oui vas d'accord continuez continuer allez sí si claro "
-    "adelante hazlo sigue continúa procede vale sim pode faça prossiga continua certo procedi va bene vai "
-    "да давай продолжай продолжайте хорошо конечно ок"
-)
-FILLING = (
-    "please thanks thank you that this it them the with now then all on and just good great perfect fine nice job work "
-    "well so of course bitte das es danke alles so doch s'il vous plaît te y ça bien por favor eso todo gracias em "
-    "frente isso tudo obrigado per favore pure tutto grazie пожалуйста это всё так спасибо"
-)
-PRAISING = (
-    "thanks thank thx ty great perfect nice cool awesome excellent wow amazing super toll genial prima danke merci "
-    "gracias obrigado obrigada grazie спасибо"
-)
-AROUND_PRAISE = "very much so a lot many looking looks works working everything all is love"  # words around praise
-AGREES, FILLS = frozenset(AGREEING.split()), frozenset(FILLING.split())
-PRAISES = frozenset(PRAISING.split())
-IDLE = AGREES | FILLS | PRAISES | frozenset(AROUND_PRAISE.split())
-AGREES_UNSPACED = re.compile(
-    r"(?:はい|ええ|うん|了解(?:です)?|お願いします|続けて(?:ください)?|進めて(?:ください)?|いいです(?:よ|ね)?|好的?|可以|继续|繼續|是的?|行|嗯|没问题|"
-    r"네|예|응|그래|좋아요?|좋습니다|계속(?: ?해(?:줘|주세요))?|진행(?: ?해(?:줘|주세요))?|[ 、。,，!！.~吧啊呀])+"
-)
 YES_NO = re.compile(
     r"(?:yes|yeah|yep|yup|no|nope|nah|not|sure|ok(?:ay)?|ja|nein|klar|oui|non|sí|si|sim|não|sì|да|нет|はい|いいえ|好|可以|不|"
     r"是|否|네|예|아니)(?![^\W_])|(?:はい|いいえ|好|可以|不|是|否|네|예|아니)",
@@ -85,31 +61,12 @@ PROPOSES = re.compile(
 QUOTES = str.maketrans({'"': "'", "“": "'", "”": "'", "„": "'"})
 
 
-@memoized
-def goes_on(message: Message) -> bool:
-    """Tell whether a user's turn only agrees, tells to continue, thanks or praises."""
-    text = own_text(message).strip().lower().replace("’", "'")
-    if len(text) > SHORT or WORD.search(text) is None or any(not isinstance(part, Text) for part in message.parts):
-        return False
-    words = set(WORD.findall(text))
-    return (
-        (words <= AGREES | FILLS and not words.isdisjoint(AGREES))
-        or _praises(words)
-        or AGREES_UNSPACED.fullmatch(text) is not None
-    )
-
-
-def _praises(words: set[str]) -> bool:
-    """Tell whether words thank or praise, and do no more: they agree to nothing."""
-    return words <= IDLE and not words.isdisjoint(PRAISES) and words.isdisjoint(AGREES)
-
-
 def question_before(transcript: Transcript, message: Message) -> tuple[str, Message | None]:
     """Return what a short message of a user answers or agrees to, as one line, and the message that says it."""
     answer = own_text(message).strip()
     if not answer or len(answer) > SHORT or answer.endswith("?") or ASKS.match(answer):
         return "", None
-    if _praises(set(WORD.findall(answer.lower()))):
+    if praises(set(WORD.findall(answer.lower()))):
         return "", None
     position = transcript.index.get(message.id, 0)
     for before in reversed(transcript.messages[max(position - BACK, 0) : position]):

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refold._condense.digest.answers import goes_on, question_before
+from refold._condense.digest.agreement import goes_on
+from refold._condense.digest.answers import question_before
 from refold._condense.digest.previous import CURRENT, END, entry, own_text
 from refold._condense.digest.turns import turn_numbers
 from refold._condense.directives import shortened

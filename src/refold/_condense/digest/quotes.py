@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from refold._condense.call_outline import one_line
-from refold._condense.digest.answers import goes_on, question_before
+from refold._condense.digest.agreement import goes_on
+from refold._condense.digest.answers import question_before
 from refold._condense.digest.previous import earlier_entries, own_text, quotations
 from refold._condense.digest.turns import turn_numbers
 from refold._condense.pins import CONSTRAINTS, pins_in, pins_of, standing_in

@@ -1,0 +1,59 @@
+"""Tells whether a short turn of a user only agrees, tells to continue, thanks or praises."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from refold._condense.digest.previous import own_text
+from refold.core.messages import Text, memoized
+
+if TYPE_CHECKING:
+    from refold.core.messages import Message
+
+__all__ = ["SHORT", "WORD", "goes_on", "praises"]
+
+SHORT = 80  # characters of an answer that is not clear without its question
+WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+AGREEING = (
+    "yes yeah yep yup sure ok okay go ahead continue proceed do sounds looks lgtm agreed absolutely right correct "
+    "ja jep klar genau mach machen weiter gerne einverstanden oui vas d'accord continuez continuer allez sí si claro "
+    "adelante hazlo sigue continúa procede vale sim pode faça prossiga continua certo procedi va bene vai "
+    "да давай продолжай продолжайте хорошо конечно ок"
+)
+FILLING = (
+    "please thanks thank you that this it them the with now then all on and just good great perfect fine nice job work "
+    "well so of course bitte das es danke alles so doch s'il vous plaît te y ça bien por favor eso todo gracias em "
+    "frente isso tudo obrigado per favore pure tutto grazie пожалуйста это всё так спасибо"
+)
+PRAISING = (
+    "thanks thank thx ty great perfect nice cool awesome excellent wow amazing super toll genial prima danke merci "
+    "gracias obrigado obrigada grazie спасибо"
+)
+AROUND_PRAISE = "very much so a lot many looking looks works working everything all is love"  # words around praise
+AGREES, FILLS = frozenset(AGREEING.split()), frozenset(FILLING.split())
+PRAISES = frozenset(PRAISING.split())
+IDLE = AGREES | FILLS | PRAISES | frozenset(AROUND_PRAISE.split())
+AGREES_UNSPACED = re.compile(
+    r"(?:はい|ええ|うん|了解(?:です)?|お願いします|続けて(?:ください)?|進めて(?:ください)?|いいです(?:よ|ね)?|好的?|可以|继续|繼續|是的?|行|嗯|没问题|"
+    r"네|예|응|그래|좋아요?|좋습니다|계속(?: ?해(?:줘|주세요))?|진행(?: ?해(?:줘|주세요))?|[ 、。,，!！.~吧啊呀])+"
+)
+
+
+@memoized
+def goes_on(message: Message) -> bool:
+    """Tell whether a user's turn only agrees, tells to continue, thanks or praises."""
+    text = own_text(message).strip().lower().replace("’", "'")
+    if len(text) > SHORT or WORD.search(text) is None or any(not isinstance(part, Text) for part in message.parts):
+        return False
+    words = set(WORD.findall(text))
+    return (
+        (words <= AGREES | FILLS and not words.isdisjoint(AGREES))
+        or praises(words)
+        or AGREES_UNSPACED.fullmatch(text) is not None
+    )
+
+
+def praises(words: set[str]) -> bool:
+    """Tell whether words thank or praise, and do no more: they agree to nothing."""
+    return words <= IDLE and not words.isdisjoint(PRAISES) and words.isdisjoint(AGREES)
