@@ -38,9 +38,7 @@ MAX_WAITING = 64 * 1024  # bytes that wait for the end of the request before the
 STATE = "refold.connection"
 HEAD_END = re.compile(rb"\n\r?\n")
 PLAIN = re.compile(rb'[A-Z]+ /[!"$-~]* HTTP/1\.1\r\n')
-NOT_PLAIN = re.compile(rb"(?i)upgrade|transfer-encoding|\r\n[ \t]|[^\r]\n|\r[^\n]")
-LENGTH = re.compile(rb"(?i)\ncontent-length: ?(\d{1,15})\r")
-LENGTHS = re.compile(rb"(?i)content-length")
+LENGTH = re.compile(rb"\ncontent-length: ?(\d{1,15})\r")
 
 
 class ClientConnection(asyncio.Protocol):
@@ -67,12 +65,12 @@ class ClientConnection(asyncio.Protocol):
         self._protocol.connection_made(self._view)
 
     def data_received(self, data: bytes) -> None:
-        if self._timer is None and not self._requests:
-            self._start_timer()
         if self._is_strict:
+            self._await_head()
             self._protocol.data_received(data)
             return
         if self._body_left:
+            self._await_head()
             body, data = data[: self._body_left], data[self._body_left :]
             self._body_left -= len(body)
             self._protocol.data_received(body)
@@ -156,16 +154,16 @@ class ClientConnection(asyncio.Protocol):
         data = self._waiting
         if not data or self._requests or self._body_left or self._view.is_closing():
             return
-        if self._timer is None:
-            self._start_timer()
         end = HEAD_END.search(data, 0, MAX_HEAD)
         if end is None and len(data) < MAX_HEAD:
+            self._await_head()
             return
         if end is None:
             self._use_strict_parser(data[: MAX_HEAD + 1])  # which rejects it
             return
         length = _plain_length(data[: end.end()])
         if length is None:
+            self._await_head()
             self._use_strict_parser(data)
             return
         size = end.end() + length
@@ -189,6 +187,11 @@ class ClientConnection(asyncio.Protocol):
 
     def _start_timer(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(self.seconds, self._close)
+
+    def _await_head(self) -> None:
+        """Give the client time for what is not complete yet, unless a request is at work or the time runs."""
+        if self._timer is None and not self._requests:
+            self._start_timer()
 
     def _close(self) -> None:
         self._view.close()  # of the protocol that has the connection by then
@@ -347,10 +350,13 @@ async def _no_application(scope: Scope, receive: Receive, send: Send) -> None:
 
 def _plain_length(head: bytes) -> int | None:
     """Return the length of the body after a plain head; None where the strict parser has to read it."""
-    if not PLAIN.match(head) or NOT_PLAIN.search(head):
+    lines, low = head.count(b"\r\n"), head.lower()
+    if not PLAIN.match(head) or head.count(b"\n") != lines or head.count(b"\r") != lines:
         return None
-    lengths = LENGTHS.findall(head)
+    if b"\r\n " in head or b"\r\n\t" in head or b"upgrade" in low or b"transfer-encoding" in low:
+        return None
+    lengths = low.count(b"content-length")
     if not lengths:
         return 0
-    stated = LENGTH.search(head)
-    return int(stated[1]) if stated and len(lengths) == 1 else None
+    stated = LENGTH.search(low)
+    return int(stated[1]) if stated and lengths == 1 else None
