@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+from refold._compaction.collector import uncollected
 from refold._compaction.request import Request, request_for
 from refold._compaction.result import CompactionRun, Result, exact_size, verified_result, with_exact_size
 from refold.core._engine import due, planning
@@ -110,7 +111,7 @@ def plan_request(request: Request, handlers: Handlers) -> CompactionRun:
 
 def run_sync(steps: Steps[T], handlers: Handlers) -> T:
     """Run steps to the end, handling one need after another."""
-    return drive(steps, lambda needs: tuple(map(handlers.answer, needs)))
+    return drive(uncollected(steps), lambda needs: tuple(map(handlers.answer, needs)))
 
 
 async def run_async(steps: Steps[T], handlers: Handlers) -> T:
@@ -120,7 +121,7 @@ async def run_async(steps: Steps[T], handlers: Handlers) -> T:
     async def answer(needs: tuple[Need, ...]) -> tuple[Answer, ...]:
         return tuple(await asyncio.gather(*map(handlers.answer_async, needs)))
 
-    return await drive_async(steps, answer)
+    return await drive_async(uncollected(steps), answer)
 
 
 def drive(steps: Generator[Yielded, Sent, T], perform: Callable[[Yielded], Sent]) -> T:
