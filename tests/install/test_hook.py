@@ -1,6 +1,7 @@
 """What a hook answers, what it stores, and that a fault of it never stops the agent."""
 
 import json
+import socket
 import stat
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from click.testing import Result
 
 from refold._install import hook
+from refold._install.hook_server import answering_hooks
 from refold._install.options import InstallOptions
 from refold._install.shortening import STAGE, shortened
 from refold.policies import find
@@ -153,6 +155,37 @@ def test_a_short_output_costs_no_import(data: Path) -> None:
     entry = json.loads((data / "hooks.jsonl").read_text())
     assert (entry["agent"], entry["event"]) == ("claude-code", "PostToolUse")
     assert entry["ms"] > 0
+
+
+def test_a_server_that_runs_shortens_so_that_the_hook_imports_no_module_of_ours(data: Path) -> None:
+    with answering_hooks(data):
+        command = InstallOptions(data).hook_arguments("codex", "PostToolUse")
+        command[1:1] = ["-X", "importtime"]
+        done = subprocess.run(command, input=json.dumps(ran(LONG)), capture_output=True, text=True, check=True)
+    assert "recall call-1" in json.loads(done.stdout)["reason"]
+    assert "refold" not in done.stderr
+    served, timed = map(json.loads, (data / "hooks.jsonl").read_text().splitlines())
+    assert (served["agent"], served["event"], served["shortened"][0]) == ("codex", "PostToolUse", len(LONG))
+    assert timed["ms"] > 0
+    assert not list((data / hook.SOCKETS).iterdir())
+
+
+def test_a_server_that_was_killed_or_breaks_off_or_hangs_is_done_without(
+    call: Call, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hook, "PATIENCE", 0.05)
+    place = data / hook.SOCKETS / "1.sock"
+    place.parent.mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as hanging:
+        hanging.bind(str(place))
+        hanging.listen()
+        assert "recall call-1" in call("codex", ran(LONG), "PostToolUse")["reason"]
+        assert place.exists()
+    assert "recall call-1" in call("codex", ran(LONG), "PostToolUse")["reason"]
+    assert not place.exists()
+    with answering_hooks(data):
+        monkeypatch.setattr("refold._install.hook_server.answer_to", lambda *_: (_ for _ in ()).throw(ValueError))
+        assert "recall call-1" in call("codex", ran(LONG), "PostToolUse")["reason"]
 
 
 def test_the_installed_command_shortens_with_the_packages_of_its_python(data: Path) -> None:

@@ -52,7 +52,11 @@ def command(
     gc.freeze()
     gc.enable()
     source = _source(store, named, folder, writable=allow_undo)
-    RecallServer(source, session=session, max_tokens=max_tokens, allow_undo=allow_undo).app().run("stdio")
+    from refold._install.hook_server import answering_hooks
+    from refold._recall.saved_outputs import agents_folder
+
+    with answering_hooks(agents_folder()):
+        RecallServer(source, session=session, max_tokens=max_tokens, allow_undo=allow_undo).app().run("stdio")
 
 
 def _source(store: str | None, named: tuple[str, ...], folder: str | None, *, writable: bool) -> Source:

@@ -2,9 +2,9 @@
 
 It is run by its path and without the package (`python -P -S hook.py AGENT FOLDER EVENT`), since importing all of refold
 takes longer than a hook may. Most calls are about a short output: nothing of it is decoded, and nothing is imported
-but what Python itself has at its start. Other events need JSON; only a long output needs modules of the package, and
-those import what they need themselves. Whatever goes wrong, the agent goes on: the exit code is 0, and the fault is in
-the log for `refold doctor`.
+but what Python itself has at its start. Other events need JSON. Only a long output needs modules of the package: a
+`refold mcp` that runs has them and is asked, else they are imported here. Whatever goes wrong, the agent goes on: the
+exit code is 0, and the fault is in the log for `refold doctor`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Event: TypeAlias = dict[str, Any]
 
-__all__ = ["FASTEST", "LOG", "main", "ready_file"]
+__all__ = ["FASTEST", "LOG", "SERVED", "SOCKETS", "answer_to", "log", "main", "ready_file"]
 
 LOG = "hooks.jsonl"
 MOST_LOGGED = 1_000_000  # bytes, after which the log begins again and the old one is kept once
@@ -31,6 +31,9 @@ REPLACING = {"codex": "block", "gemini-cli": "deny"}  # decisions whose reason s
 READY = "ready"  # the folder of digests that wait to be shown
 DIGEST = "digest.json"
 NOTED = "prepared"
+SOCKETS = "sockets"  # the folder of those that a running `refold mcp` listens at
+PATIENCE = 0.5  # seconds for each step of an answer from there
+SERVED = b"+"  # how such an answer begins, so that one that was cut off is known
 
 
 def main(arguments: list[str], spent: float = 0.0) -> int:
@@ -43,22 +46,53 @@ def main(arguments: list[str], spent: float = 0.0) -> int:
             _background(agent, folder, arguments[3], arguments[4])
             return 0
         content = sys.stdin.buffer.read()
-        if name not in AFTER_TOOL or len(content) > FASTEST or _awaited(agent, folder, content):
-            import json
-
-            event = json.loads(content or b"{}")
-            entry["event"] = name = str(event.get("hook_event_name") or name)
-            entry["session"] = _session(event)
-            answer, done = _answered(agent, folder, name, event)
-            if answer:
-                sys.stdout.write(json.dumps(answer))
-                sys.stdout.flush()
-            entry |= done
+        is_output = name in AFTER_TOOL and not _awaited(agent, folder, content)
+        if not is_output or len(content) > FASTEST:
+            answer = None
+            if is_output and os.path.isdir(sockets := os.path.join(folder, SOCKETS)):
+                answer = _served(agent, sockets, name, content)
+            if answer is None:
+                answer, done = answer_to(agent, folder, name, content)
+                entry |= done
+            sys.stdout.write(answer)
+            sys.stdout.flush()
     except Exception as error:  # the agent goes on
         entry["error"] = f"{type(error).__name__}: {error}"[:300]
     entry["ms"] = round((time.perf_counter() - began) * 1000, 1)
-    _log(folder, entry)
+    log(folder, entry)
     return 0
+
+
+def answer_to(agent: str, folder: str, name: str, content: bytes) -> tuple[str, Event]:
+    """Return the answer to an event as JSON, empty where there is none, and what is logged of it."""
+    import json
+
+    event = json.loads(content or b"{}")
+    name = str(event.get("hook_event_name") or name)
+    answer, done = _answered(agent, folder, name, event)
+    return json.dumps(answer) if answer else "", {"event": name, "session": _session(event), **done}
+
+
+def _served(agent: str, sockets: str, name: str, content: bytes) -> str | None:
+    """Return the answer of a `refold mcp` that runs, which has the modules already; None where there is none."""
+    import socket
+
+    for each in os.listdir(sockets):
+        place = os.path.join(sockets, each)
+        try:
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(PATIENCE)
+                connection.connect(place)
+                connection.sendall(f"{agent}\n{name}\n".encode() + content)
+                connection.shutdown(socket.SHUT_WR)
+                answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))  # called in this round
+        except ConnectionRefusedError:  # its process was killed
+            os.unlink(place)
+        except OSError:  # too slow
+            return None
+        else:
+            return answer[1:].decode() if answer[:1] == SERVED else None
+    return None
 
 
 def ready_file(agent: str, folder: str, session: str) -> str:
@@ -166,7 +200,7 @@ def _background(agent: str, folder: str, transcript: str, place: str) -> None:
 
     session = os.path.basename(place)
     _write(ready_file(agent, folder, session), json.dumps(digest_of(transcript, session)))
-    _log(folder, {"at": round(time.time(), 3), "agent": agent, "event": "prepared", "session": session})
+    log(folder, {"at": round(time.time(), 3), "agent": agent, "event": "prepared", "session": session})
 
 
 def _digest(agent: str, folder: str, session: str, name: str) -> tuple[Event, Event]:
@@ -221,7 +255,8 @@ def _write(path: str, text: str) -> None:
     os.replace(partial, path)
 
 
-def _log(folder: str, entry: Event) -> None:
+def log(folder: str, entry: Event) -> None:
+    """Append an entry to the log that `refold doctor` reads."""
     try:
         path = os.path.join(folder, LOG)
         os.makedirs(folder, mode=0o700, exist_ok=True)
