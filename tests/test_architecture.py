@@ -60,6 +60,7 @@ LAYERS = (
     ("aio",),
     ("recovery", "sessions", "replay", "testing", "_recall"),
     ("_inspect",),
+    ("_page",),
     ("adapt", "agent", "_gateway", "_install", "_mcp", "batch"),
     ("_cli", "__init__"),
     ("__main__",),

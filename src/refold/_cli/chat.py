@@ -10,6 +10,7 @@ import rich_click as click
 
 from refold._cli import options
 from refold._cli.sessions import stored_sessions
+from refold._inspect.ages import ago
 
 if TYPE_CHECKING:
     from refold._cli.chat_session import Chat
@@ -134,7 +135,7 @@ def _greet(chat: Chat, head: Head | None) -> None:
     screen.line(f"Folder {show.clean(str(chat.workspace.root))}", "dim")
     about = "new"
     if head is not None:
-        used, first_words = stored_sessions.ago(head.touched), title(chat.store, head)
+        used, first_words = ago(head.touched), title(chat.store, head)
         about = f"{show.many(len(session.ids), 'message')}, used {used}: {first_words}"
     screen.line(f"Session {session.id}, {about}", "dim")
     for name, folder in chat.records.items():

@@ -17,7 +17,7 @@ PANELS = {
     "Measure": ("replay", "batch", "demo"),
     "Run": ("chat", "run", "serve", "mcp"),
     "Agents": ("install", "uninstall", "doctor"),
-    "Stores": ("sessions", "tokens"),
+    "Stores": ("sessions", "page", "tokens"),
     "Look up": ("models", "policies", "config"),
 }
 COMMANDS = tuple(name for names in PANELS.values() for name in names)

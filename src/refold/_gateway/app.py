@@ -23,6 +23,7 @@ from refold._gateway.conversations.tracker import ConversationTracker
 from refold._gateway.native.compaction import NativeCompaction
 from refold._gateway.observability.logs import log_bug, log_event, log_forwarded, log_request
 from refold._gateway.observability.metrics import Metrics
+from refold._gateway.page import PAGE, gateway_page, is_page
 from refold._gateway.proxy import Exchanges
 from refold._gateway.recall.deferred import DeferredRecall
 from refold._gateway.server.asgi import (
@@ -148,6 +149,7 @@ class Gateway:
         self._exchanges = Exchanges(
             settings, self._upstream, self.tracker, self._budgets, self._planner, self._native, deferred, self.metrics
         )
+        self._page = gateway_page(store, keeper.seal, self._auth, self.tracker, self._budgets)
         self._admin = Admin(settings, self.tracker, keeper, self._planner, self._exchanges, self.metrics)
         if settings.retention:
             offset = await keeper.now() - steady()
@@ -184,11 +186,12 @@ class Gateway:
         original = scope["raw_path"].decode("latin-1")  # not unquoted: an escaped line end must stay escaped
         where = route(scope["method"], original, headers)
         try:
+            if is_page(original):
+                await self._serve_page(scope, original, headers, receive, send)
+                return
             admission = self._admitted(scope, original, headers)
             caller, path = admission.caller, admission.path
-            if self.draining and path not in WHILE_DRAINING:
-                message = "this gateway is shutting down: send the request again, to another one"
-                raise GatewayError(503, message, "draining", [*CLOSE, (b"retry-after", b"1")])
+            self._check_draining(path)
             if path is not original:
                 where = route(scope["method"], path, headers)
             if admission.headers is not scope["headers"] or admission.query is not scope["query_string"]:
@@ -217,6 +220,23 @@ class Gateway:
             raise
         state = {**scope.get("state", {}), "provider": where.dialect.provider, "caller": caller}
         await self._admin.app({**scope, "path": unquote(path), "state": state}, receive, send)
+
+    async def _serve_page(
+        self, scope: Scope, path: str, headers: dict[bytes, bytes], receive: Receive, send: Send
+    ) -> None:
+        """Serve the page, which knows its viewers by the gateway's tokens, and by cookies that it made of them."""
+        self._check_draining(path)
+        if len(headers) != len(scope["headers"]):
+            reject_duplicate_headers(scope["headers"])
+        check_path(path)
+        await self._page(
+            {**scope, "root_path": PAGE, "path": unquote(path if path != PAGE else f"{PAGE}/")}, receive, send
+        )
+
+    def _check_draining(self, path: str) -> None:
+        if self.draining and path not in WHILE_DRAINING:
+            message = "this gateway is shutting down: send the request again, to another one"
+            raise GatewayError(503, message, "draining", [*CLOSE, (b"retry-after", b"1")])
 
     def _admitted(self, scope: Scope, path: str, headers: dict[bytes, bytes]) -> Admission:
         """Return a request that may be served, without the token in it.

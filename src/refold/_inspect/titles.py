@@ -1,4 +1,4 @@
-"""Titles of stored sessions: the first words of the user."""
+"""Titles of conversations: the first words of the user."""
 
 from __future__ import annotations
 
@@ -11,27 +11,31 @@ from refold.core.messages import text_of
 from refold.sessions._entries import Appended
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable
 
-    from refold.core.messages import MessageId
+    from refold.core.messages import Message, MessageId
     from refold.sessions import Head, Store
     from refold.sessions._entries import Entry
 
-__all__ = ["title"]
+__all__ = ["OPENING", "first_words", "title"]
 
 LONGEST = 72  # characters
 OPENING = 4  # entries and messages in which the user is expected to have spoken
 
 
-def title(store: Store, head: Head, opened: Callable[[str], str] = str) -> str:
-    """Return the first words of the first user message of a session; `opened` decrypts what the store holds."""
+def title(store: Store, head: Head) -> str:
+    """Return the first words of the first user message of a session."""
     first = head
     while first.parent:
         first = store.load(first.parent, 0, 1).head
     ids = [id for each in store.entries(first.id, ("appended",), upto=OPENING) for id in _ids(each.entry)][:OPENING]
     natives, shape = store.natives(ids, head.owner), formats.find(head.format)
-    for id in ids:
-        message = shape.read(json.loads(opened(natives[id])), id)
+    return first_words(shape.read(json.loads(natives[id]), id) for id in ids)
+
+
+def first_words(messages: Iterable[Message]) -> str:
+    """Return the beginning of the first message of a user with words in it."""
+    for message in messages:
         if message.role == "user" and (words := text_of(message).strip()):
             return clean(words, LONGEST)
     return ""

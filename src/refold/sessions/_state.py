@@ -86,12 +86,7 @@ class SessionState:
                     self.ids.append(id)
                 self.undone = ()
             case Planned():
-                plan = entry.read()
-                self.plans[plan.id] = plan
-                self.active = (*self.active, plan.id)
-                self.after[plan.id] = self.position
-                self.undone = ()
-                self.usage = None
+                self.activate(entry.read())
             case Rewound(to=to, forward=forward):
                 self.undone = self.undone[:-1] if forward else (*self.undone, self.position)
                 prefix = self.ids[: to.length]
@@ -111,6 +106,14 @@ class SessionState:
                 self.next = session
             case _:
                 pass
+
+    def activate(self, plan: Plan) -> None:
+        """Fold in the entry of a plan."""
+        self.plans[plan.id] = plan
+        self.active = (*self.active, plan.id)
+        self.after[plan.id] = self.position
+        self.undone = ()
+        self.usage = None
 
     def chain(self, tip: MessageId) -> list[MessageId]:
         """Return the ids from the first message to this one."""

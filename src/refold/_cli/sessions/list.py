@@ -8,6 +8,7 @@ import rich_click as click
 
 from refold._cli import options
 from refold._cli.sessions import stored_sessions
+from refold._inspect.ages import ago
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +39,7 @@ def print_sessions(rows: Sequence[tuple[Head, str]], current: str = "") -> None:
     """Print sessions, the current one in bold."""
     from refold._cli import show
 
-    cells = [(head.id, stored_sessions.ago(head.touched), show.number(head.messages), title) for head, title in rows]
+    cells = [(head.id, ago(head.touched), show.number(head.messages), title) for head, title in rows]
     styles = ["bold" if head.id == current else "" for head, _ in rows]
     show.table(("session", "used", ">messages", "~begins"), cells, styles=styles)
 

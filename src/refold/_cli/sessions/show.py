@@ -8,6 +8,7 @@ import rich_click as click
 
 from refold._cli import options
 from refold._cli.sessions import stored_sessions
+from refold._inspect.ages import ago
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +54,7 @@ def _listed(session: Session, *, seen: bool) -> None:
     show.lines(
         [
             ("session", session.id),
-            ("used", stored_sessions.ago(head.touched)),
+            ("used", ago(head.touched)),
             ("messages", f"{len(session.ids):,}, {head.format}"),
             ("compactions", compactions),
             ("billed", f"{show.many(billed.calls, 'call')}: {billed.prompt:,} tokens in, {billed.completion:,} out"),

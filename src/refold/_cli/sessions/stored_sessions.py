@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from refold.sessions import Head, Session, Store
 
 __all__ = [
-    "ago",
     "back",
     "fates",
     "find",
@@ -35,7 +33,6 @@ __all__ = [
 ]
 
 R = TypeVar("R")
-DAY, HOUR, MINUTE = 86_400, 3_600, 60
 
 
 def option(function: Callable[..., R]) -> Callable[..., R]:
@@ -175,16 +172,6 @@ def listed(store: Store, limit: int) -> list[tuple[Head, str]]:
 
     sessions = [head for head in store.sessions() if not head.next][:limit]
     return [(head, title(store, head)) for head in sessions]
-
-
-def ago(then: float) -> str:
-    """Return how long ago a time was, as text."""
-    seconds = max(time.time() - then, 0)
-    for unit, name in ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute")):
-        if seconds >= unit:
-            count = int(seconds // unit)
-            return f"{count} {name}{'s' if count > 1 else ''} ago"
-    return "just now"
 
 
 def _stands(session: Session) -> str:

@@ -63,7 +63,7 @@ class PlanStore:
     def __init__(self, store: Store, metrics: Metrics, key: str = "") -> None:
         self._store = store
         self._metrics = metrics
-        self._seal = Seal(key, store.salt() if key else b"")
+        self.seal = Seal(key, store.salt() if key else b"")
         self._access = StoreAccess(store, metrics, self._save_all)
         self._run = self._access.run
         self._unsaved: dict[str, Conversation] = {}  # in the order in which the store failed for them
@@ -144,7 +144,7 @@ class PlanStore:
 
     async def note_item(self, conversation: Conversation, item: RecordedItem) -> None:
         """Keep what history stands behind an item that a provider made."""
-        entry = Write(Noted(self._seal.closed_text(msgspec.json.encode(item).decode())))
+        entry = Write(Noted(self.seal.closed_text(msgspec.json.encode(item).decode())))
         await self._run(lambda: self._store.write(conversation.session_id, (entry,)))
 
     async def recorded_item(self, digest: str, owner: str) -> RecordedItem | None:
@@ -321,7 +321,7 @@ class PlanStore:
             if text is None:
                 continue
             try:
-                self._seal.opened_text(text)
+                self.seal.opened_text(text)
             except StoreCorrupt as error:
                 locked[head.id] = error
                 continue
@@ -452,7 +452,7 @@ class PlanStore:
                 case Rewound(to=to):
                     live, noted = to.plans, (each.seq, None)
                 case Noted(text=text):
-                    note = _read(self._seal.opened_text(text))
+                    note = _read(self.seal.opened_text(text))
                     if isinstance(note, RecordedItem):
                         continue
                     if isinstance(note, StoredRange):
@@ -486,12 +486,12 @@ class PlanStore:
             text = bytes(conversation.body.raws[place]).decode()
             fresh.append(
                 StoredMessage(
-                    messages[place].id, self._seal.closed(text), self._seal.words(searchable_text(messages[place]))
+                    messages[place].id, self.seal.closed(text), self.seal.words(searchable_text(messages[place]))
                 )
             )
         if fresh:
             head = self._store.append(session, fresh, head.tip)
-        entries = [Planned(self._seal.closed_text(Planned.of(each).plan)) for each in added]
+        entries = [Planned(self.seal.closed_text(Planned.of(each).plan)) for each in added]
         ranges = conversation.production.ranges[conversation.production.saved if start else 0 :]
         first = [Write(entries[0], revision=revision)] if entries else []
         if writes := (*first, *map(Write, entries[1:]), *map(self._entry, ranges)):
@@ -501,7 +501,7 @@ class PlanStore:
 
     def _plan(self, session: str, text: str) -> Plan:
         try:
-            return load_plan(self._seal.opened_text(text))
+            return load_plan(self.seal.opened_text(text))
         except UnreadablePlan as error:
             raise StoreCorrupt(f"a plan of {session} in {self._store.name} is damaged") from error
 
@@ -509,7 +509,7 @@ class PlanStore:
         loaded = self._store.load(session)
         ids = [id for each in loaded.entries if isinstance(each.entry, Appended) for id in each.entry.ids]
         try:
-            natives = [json.dumps(self._seal.opened(json.loads(loaded.natives[id]))).encode() for id in ids]
+            natives = [json.dumps(self.seal.opened(json.loads(loaded.natives[id]))).encode() for id in ids]
         except (KeyError, ValueError) as error:
             raise StoreCorrupt(f"a message of {session} in {self._store.name} is damaged") from error
         return b",".join(natives)
@@ -519,7 +519,7 @@ class PlanStore:
         messages: dict[MessageId, Any] = {}
         for id, text in texts.items():
             try:
-                messages[id] = self._seal.opened(json.loads(text))
+                messages[id] = self.seal.opened(json.loads(text))
             except (ValueError, StoreCorrupt):
                 log_event(logging.WARNING, "damaged message in the store", message=id)
         return messages
@@ -529,7 +529,7 @@ class PlanStore:
         return next((texts for each in owners if (texts := self._store.natives(ids, each))), {})
 
     def _note(self, conversation: Conversation, later: DeferredCall) -> None:
-        entry = Noted(self._seal.closed_text(msgspec.json.encode(later).decode()))
+        entry = Noted(self.seal.closed_text(msgspec.json.encode(later).decode()))
         conversation.wrote_note(self._store.write(conversation.session_id, (Write(entry),)).seq)
 
     def _produced(self, conversation: Conversation) -> None:
@@ -538,7 +538,7 @@ class PlanStore:
         production.saved = len(production.ranges)
 
     def _entry(self, produced: SentRange) -> Write:
-        return Write(Noted(self._seal.closed_text(msgspec.json.encode(produced.written).decode())))
+        return Write(Noted(self.seal.closed_text(msgspec.json.encode(produced.written).decode())))
 
     def _rewind(self, session: str, plans: tuple[Plan, ...]) -> int:
         head = self._head(session, None)
@@ -550,7 +550,7 @@ class PlanStore:
             with suppress(SessionNotFound, StoreCorrupt):
                 for each in self._store.load(session).entries:
                     if isinstance(each.entry, Noted):
-                        note = _read(self._seal.opened_text(each.entry.text))
+                        note = _read(self.seal.opened_text(each.entry.text))
                         if isinstance(note, RecordedItem) and note.digest == digest:
                             return note
         return None

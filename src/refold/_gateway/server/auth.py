@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import re
 from functools import lru_cache
+from hashlib import sha256
 from math import ceil
 from pathlib import Path
 from time import monotonic
@@ -16,9 +17,11 @@ from msgspec import Struct
 from refold._gateway.server.asgi import CLOSE, GatewayError
 from refold._gateway.server.tokens import TOKEN_START, TokenFile
 from refold._gateway.settings import is_loopback
+from refold._page.access import is_of_another_site
 
 if TYPE_CHECKING:
     from refold._gateway.server.asgi import Headers
+    from refold._gateway.server.tokens import Token
     from refold._gateway.settings import GatewaySettings
 
 __all__ = ["CREDENTIALS", "Admission", "Auth", "Caller", "check_path", "check_same_origin", "reject_duplicate_headers"]
@@ -97,7 +100,7 @@ class Auth:
             return Admission(ANYBODY, path, headers, query)
         caller, headers, query = self._without_tokens(headers, by_name, query)
         if text:
-            caller = self._caller(text)
+            caller = self.caller(text)
         if caller is None:
             if text or self._needs_token:
                 raise _no_token("this gateway needs one of its tokens, in the header x-refold-token or as the API key")
@@ -110,7 +113,7 @@ class Auth:
             )
         return Admission(caller, path, headers, query)
 
-    def _caller(self, text: bytes) -> Caller | None:
+    def caller(self, text: bytes) -> Caller | None:
         """Return whose a token is; comparisons take the same time whatever they find."""
         if self._admin_token and hmac.compare_digest(text, self._admin_token):
             return Caller(admin=True, token="admin")  # noqa: S106 - the id of a token
@@ -120,7 +123,16 @@ class Auth:
         if self._tokens is None or not text.startswith(PREFIX):
             return None
         token = self._tokens.find(text.decode("latin-1"))
-        return None if token is None else Caller(token.owner, token.admin, token.id, token.rate, token.max_body)
+        return None if token is None else _caller_of(token)
+
+    def by_id(self, id: str) -> tuple[Caller, str] | None:
+        """Return who has the token of an id, with a hash of it, as long as it is in force."""
+        text = {"admin": self._admin_token, "gateway": self._token}.get(id, b"")
+        if text:
+            caller = self.caller(text)
+            return None if caller is None else (caller, sha256(text).hexdigest())
+        token = self._tokens.get(id) if self._tokens is not None else None
+        return None if token is None else (_caller_of(token), token.hash)
 
     def _without_tokens(
         self, headers: Headers, by_name: dict[bytes, bytes], query: bytes
@@ -151,7 +163,7 @@ class Auth:
         Raises:
             GatewayError: it is a token that is not in force (401), which no provider is to see.
         """
-        caller = self._caller(text)
+        caller = self.caller(text)
         if caller is None and text.startswith(PREFIX):
             raise _no_token("this token of the gateway is not in force: ask its operator for another")
         return caller
@@ -170,6 +182,10 @@ class Auth:
             message = f"this token has {rate:,} requests a minute: send the next one in {seconds} s"
             raise GatewayError(429, message, "rate_limit_exceeded", [*CLOSE, (b"retry-after", b"%d" % seconds)])
         self._buckets[caller.token] = left - 1, now
+
+
+def _caller_of(token: Token) -> Caller:
+    return Caller(token.owner, token.admin, token.id, token.rate, token.max_body)
 
 
 def reject_duplicate_headers(headers: Headers) -> None:
@@ -201,9 +217,7 @@ def check_same_origin(headers: dict[bytes, bytes]) -> None:
     Raises:
         GatewayError: the browser says that the page is of another origin (403).
     """
-    origin, host = headers.get(b"origin", b""), headers.get(b"host", b"")
-    foreign = origin and origin.partition(b"//")[2].lower() != host.lower()
-    if foreign or headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
+    if is_of_another_site(headers):
         raise GatewayError(403, "this cannot be called by the page of another site", "gateway_origin", CLOSE)
 
 

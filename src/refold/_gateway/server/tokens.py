@@ -106,6 +106,11 @@ class TokenFile:
         same = hmac.compare_digest(sha256(secret.encode()).hexdigest(), token.hash if token is not None else NO_HASH)
         return token if token is not None and same and not token.revoked else None
 
+    def get(self, id: str) -> Token | None:
+        """Return the token in force of an id."""
+        token = self._current().get(id)
+        return token if token is not None and not token.revoked else None
+
     @property
     def is_used(self) -> bool:
         """Whether it holds a token, be it revoked, or held one before: that the last one went promotes nobody."""

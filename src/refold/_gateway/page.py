@@ -1,0 +1,102 @@
+"""The page over a gateway: its tokens as those of viewers, and the conversations that it has in memory."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from msgspec import to_builtins
+
+from refold._gateway.conversations.conversation import steady
+from refold._gateway.wire.body import native
+from refold._page.access import Viewer
+from refold._page.app import page_app
+from refold._page.conversations import Conversations, LiveConversation
+from refold.sessions import Head
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from starlette.types import ASGIApp
+
+    from refold._gateway.conversations.budgets import Budgets
+    from refold._gateway.conversations.conversation import Conversation
+    from refold._gateway.conversations.encryption import Seal
+    from refold._gateway.conversations.tracker import ConversationTracker
+    from refold._gateway.server.auth import Auth
+    from refold.sessions import Store
+
+__all__ = ["PAGE", "gateway_page", "is_page"]
+
+PAGE = "/page"
+
+
+def is_page(path: str) -> bool:
+    """Return whether a path is one of the page, and never sent upstream."""
+    return path == PAGE or path.startswith(PAGE + "/")
+
+
+def gateway_page(store: Store, seal: Seal, auth: Auth, tracker: ConversationTracker, budgets: Budgets) -> ASGIApp:
+    """Return the page of a gateway; processes that share its store know each other's viewers."""
+    conversations = Conversations(store, seal, _Memory(tracker, budgets))
+    return page_app(conversations, _TokenViewers(auth), b"page" + store.salt())
+
+
+class _TokenViewers:
+    """The tokens of a gateway: each shows the conversations of its owner, an administrator's those of all."""
+
+    def __init__(self, auth: Auth) -> None:
+        self._auth = auth
+
+    def by_token(self, token: str) -> Viewer | None:
+        """Return whose token a text is."""
+        caller = self._auth.caller(token.encode("utf-8", "replace"))
+        return None if caller is None else self.by_id(caller.token)
+
+    def by_id(self, id: str) -> Viewer | None:
+        """Return who has the token of an id, as long as it is in force."""
+        known = self._auth.by_id(id)
+        return None if known is None else Viewer(id, known[0].sees, known[1])
+
+
+class _Memory:
+    """The conversations in the memory of a gateway."""
+
+    def __init__(self, tracker: ConversationTracker, budgets: Budgets) -> None:
+        self._tracker = tracker
+        self._budgets = budgets
+
+    def listed(self, sees: str | None) -> Sequence[Head]:
+        """Return the conversations of an owner, or of all."""
+        return [_head(each) for each in self._tracker.all() if sees in (None, each.owner)]
+
+    def get(self, id: str, sees: str | None) -> LiveConversation | None:
+        """Return a conversation of an owner by its id or its session's."""
+        own = (each for each in reversed(self._tracker.all()) if sees in (None, each.owner))
+        conversation = next((each for each in own if id and id in (each.session_id, each.id)), None)
+        if conversation is None:
+            return None
+        report = conversation.reported
+        trusted = report is not None and report.plans == conversation.applied
+        return LiveConversation(
+            head=_head(conversation), stored=conversation.session_id, raws=tuple(conversation.body.raws), read=native,
+            transcript=conversation.transcript, plans=conversation.plans,
+            report=(report.count, report.usage) if report is not None and trusted else None,
+            settings=self._settings(conversation),
+        )  # fmt: skip
+
+    def _settings(self, conversation: Conversation) -> dict[str, Any]:
+        wanted = conversation.wanted
+        if wanted is None or not wanted.model:
+            return {}
+        bound = self._budgets.bound(wanted.model, wanted.output, format=conversation.format.name)
+        return {"policy": bound.policy.name, "model": wanted.model, "budget": to_builtins(bound.budget)}
+
+
+def _head(conversation: Conversation) -> Head:
+    touched = time.time() - (steady() - conversation.used) if conversation.used else time.time()
+    return Head(
+        conversation.session_id or conversation.id, conversation.format.name, touched=touched,
+        messages=len(conversation.body.raws), owner=conversation.owner,
+    )  # fmt: skip

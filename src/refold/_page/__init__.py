@@ -1,0 +1,1 @@
+"""The page: conversations in a browser, with every compaction, its reasons and what it costs and saves."""

@@ -1,0 +1,117 @@
+"""Who looks at the page: a token, given once, opens a session whose cookie is signed and ends with the token."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import time
+from hashlib import sha256
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.requests import Request
+
+__all__ = ["SignIn", "StartToken", "Viewer", "Viewers", "is_of_another_site"]
+
+LASTS = 12 * 3600  # seconds of a session
+COOKIE = "refold_page"
+
+
+class Viewer(Struct, frozen=True):
+    """Who looks at the page.
+
+    `sees` is the owner whose conversations exist for the viewer, None: those of all. `id` names the token and
+    `fingerprint` is a hash of it: a session is valid as long as the token of its id is the same.
+    """
+
+    id: str
+    sees: str | None
+    fingerprint: str
+
+
+class Viewers(Protocol):
+    """Knows the tokens that open the page."""
+
+    def by_token(self, token: str) -> Viewer | None:
+        """Return whose token a text is."""
+
+    def by_id(self, id: str) -> Viewer | None:
+        """Return who has the token of an id, as long as it is in force."""
+
+
+class StartToken:
+    """The token of a page without a gateway: made at its start, and good for all conversations of its store."""
+
+    def __init__(self) -> None:
+        self.token = secrets.token_urlsafe(32)
+        self._viewer = Viewer("start", None, fingerprint(self.token))
+        self._once: set[str] = set()
+
+    def once(self) -> str:
+        """Return a token that is good for one use: other users of the machine see the arguments of a browser."""
+        token = secrets.token_urlsafe(32)
+        self._once.add(fingerprint(token))
+        return token
+
+    def by_token(self, token: str) -> Viewer | None:
+        """Return the one viewer, by the token or by one that was good once."""
+        print_of_token = fingerprint(token)
+        if print_of_token in self._once:
+            self._once.discard(print_of_token)
+            return self._viewer
+        return self._viewer if hmac.compare_digest(print_of_token, self._viewer.fingerprint) else None
+
+    def by_id(self, id: str) -> Viewer | None:
+        """Return the one viewer."""
+        return self._viewer if id == self._viewer.id else None
+
+
+class SignIn:
+    """Exchanges tokens for cookies. `key` signs them; processes that share it know each other's sessions."""
+
+    def __init__(self, viewers: Viewers, key: bytes) -> None:
+        self._viewers = viewers
+        self._key = key
+
+    def by_token(self, token: str) -> Viewer | None:
+        """Return whose token a text is."""
+        return self._viewers.by_token(token) if token else None
+
+    def by_cookie(self, request: Request) -> Viewer | None:
+        """Return who has the session of a request's cookie; None where it is over, or nobody's."""
+        id, _, rest = request.cookies.get(cookie_name(request), "").rpartition("~")[0].partition("~")
+        signature = request.cookies.get(cookie_name(request), "").rpartition("~")[2]
+        viewer = self._viewers.by_id(id) if id and rest.isascii() and rest.isdigit() else None
+        if viewer is None or int(rest) < time.time():
+            return None
+        return viewer if hmac.compare_digest(self._signed(viewer, rest), signature.encode()) else None
+
+    def cookie(self, viewer: Viewer) -> str:
+        """Return the value of the cookie of a new session."""
+        ends = str(int(time.time()) + LASTS)
+        return f"{viewer.id}~{ends}~{self._signed(viewer, ends).decode()}"
+
+    def _signed(self, viewer: Viewer, ends: str) -> bytes:
+        text = f"{viewer.id}~{ends}~{viewer.fingerprint}"
+        return hmac.new(self._key, text.encode(), sha256).hexdigest().encode()
+
+
+def cookie_name(request: Request) -> str:
+    """Return the name of the cookie: browsers share cookies between the ports of a machine."""
+    return f"{COOKIE}_{request.url.port or 0}"
+
+
+def fingerprint(token: str) -> str:
+    """Return a hash of a token; tokens are random and long, so there is no dictionary to try."""
+    return sha256(token.encode("utf-8", "replace")).hexdigest()
+
+
+def is_of_another_site(headers: Mapping[bytes, bytes]) -> bool:
+    """Tell whether a browser says that the page of another origin sends a request."""
+    origin, host = headers.get(b"origin", b""), headers.get(b"host", b"")
+    foreign = bool(origin) and origin.partition(b"//")[2].lower() != host.lower()
+    return foreign or headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin")

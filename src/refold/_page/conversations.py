@@ -1,0 +1,246 @@
+"""The conversations that the page shows: those of a store, and those that a gateway has in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import OrderedDict
+from functools import lru_cache
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from msgspec import Struct
+
+from refold import formats
+from refold._inspect.titles import OPENING, first_words
+from refold._page.figures import Figures, figures_of
+from refold._page.history import History, LoggedEvent, read_entries
+from refold.core._plan_json import load_plan
+from refold.core.budget import Usage
+from refold.core.messages import MessageId
+from refold.errors import RefoldError, SessionNotFound
+from refold.sessions._entries import Appended, Configured, Planned, UsageEntry
+from refold.sessions._message_json import searchable_text
+from refold.sessions._state import SessionState
+from refold.sessions._stores.search_terms import excerpt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from refold.core.plan import Plan
+    from refold.core.transcript import Transcript
+    from refold.sessions import Head, Store
+    from refold.sessions._entries import Entry
+
+__all__ = ["Conversations", "Live", "LiveConversation", "Opener", "PlainText", "Row", "SearchHit", "title_of"]
+
+T = TypeVar("T")
+REMEMBERED_ROWS = 4_096
+REMEMBERED_HISTORIES = 8  # the page of one conversation asks for its history several times
+NOWHERE = 2**31 - 1  # a number behind that of every entry: of a session the head alone is read
+
+
+class Opener(Protocol):
+    """Opens what a store holds encrypted."""
+
+    def opened(self, value: object) -> Any:
+        """Return a message that was kept."""
+
+    def opened_text(self, text: str) -> str:
+        """Return a text that was kept."""
+
+
+class PlainText:
+    """Opens what is not encrypted."""
+
+    def opened(self, value: object) -> Any:
+        """Return a message as it is."""
+        return value
+
+    def opened_text(self, text: str) -> str:
+        """Return a text as it is."""
+        return text
+
+
+class LiveConversation(Struct, frozen=True):
+    """A conversation in the memory of a gateway.
+
+    `stored` is the session of the store that holds its beginning, if there is one. `raws` are all messages as they
+    came, which `read` parses; `transcript` are those that were read so far. `report` is the provider's last one, with
+    the number of messages that it is of; `settings` are those that a session saves.
+    """
+
+    head: Head
+    stored: str
+    raws: tuple[Any, ...]
+    read: Callable[[Any], Any]
+    transcript: Transcript
+    plans: tuple[Plan, ...]
+    report: tuple[int, Usage] | None
+    settings: dict[str, Any]
+
+
+class Live(Protocol):
+    """What a gateway has in memory; called in its event loop."""
+
+    def listed(self, sees: str | None) -> Sequence[Head]:
+        """Return the conversations of an owner, or of all; one that the store has too has the id of its session."""
+
+    def get(self, id: str, sees: str | None) -> LiveConversation | None:
+        """Return a conversation of an owner by its id or its session's."""
+
+
+class Row(Struct, frozen=True):
+    """A conversation of the list; `problem` says why it cannot be read."""
+
+    head: Head
+    title: str = ""
+    figures: Figures | None = None
+    live: bool = False
+    problem: str = ""
+
+
+class SearchHit(Struct, frozen=True):
+    """A message that holds the words of a search."""
+
+    session: str
+    message: MessageId
+    role: str
+    excerpt: str
+
+
+class Conversations:
+    """Reads conversations for a viewer. What another owner has is answered like what does not exist."""
+
+    def __init__(self, store: Store, opener: Opener | None = None, live: Live | None = None) -> None:
+        self.store = store
+        self._opener = PlainText() if opener is None else opener
+        self._live = live
+        self._plan = lru_cache(1_024)(load_plan)
+        self._rows: _Remembered[Row] = _Remembered(REMEMBERED_ROWS)
+        self._histories: _Remembered[History] = _Remembered(REMEMBERED_HISTORIES)
+
+    async def rows(self, sees: str | None, start: int, count: int) -> tuple[list[Row], int]:
+        """Return some conversations, the last used first, and how many there are."""
+        live = {head.id: head for head in self._live.listed(sees)} if self._live is not None else {}
+        sessions = await self.run(lambda: self.store.sessions(sees))
+        known = {head.id: head for head in sessions if not head.next} | live
+        order = sorted(known.values(), key=lambda head: (-head.touched, head.id))
+        chosen = order[start : start + count]
+        live_ones = {head.id: self._in_memory(head.id, sees) for head in chosen if head.id in live}
+        return await self.run(lambda: [self._row(head, live_ones.get(head.id)) for head in chosen]), len(order)
+
+    async def history(self, id: str, sees: str | None) -> History:
+        """Return the history of a conversation.
+
+        Raises:
+            SessionNotFound: the viewer has none of that id.
+            StoreError: it cannot be read.
+        """
+        live = self._in_memory(id, sees)
+        return await self.run(lambda: self._history(id, sees, live))
+
+    async def search(self, query: str, sees: str | None, limit: int) -> list[SearchHit]:
+        """Return originals that contain all words of a query, the newest first."""
+        return await self.run(lambda: self._search(query, sees, limit))
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Do work on the store beside the event loop."""
+        return await asyncio.to_thread(work)
+
+    def _in_memory(self, id: str, sees: str | None) -> LiveConversation | None:
+        return self._live.get(id, sees) if self._live is not None else None
+
+    def _row(self, head: Head, live: LiveConversation | None) -> Row:
+        key = head.id, head.seq
+        if live is None and (row := self._rows.get(key)) is not None:
+            return row
+        try:
+            history = self._history(head.id, None, live)
+            row = Row(head, title_of(history), figures_of(history), live is not None)
+        except RefoldError as error:
+            row = Row(head, live=live is not None, problem=type(error).__name__)
+        if live is None:
+            self._rows[key] = row
+        return row
+
+    def _history(self, id: str, sees: str | None, live: LiveConversation | None) -> History:
+        stored = self._stored(id if live is None else live.stored, sees) if live is None or live.stored else None
+        if live is None:
+            assert stored is not None
+            return stored
+        return _continued(live, stored)
+
+    def _stored(self, session: str, sees: str | None) -> History:
+        head = self.store.load(session, after=NOWHERE).head
+        if sees not in (None, head.owner):
+            raise SessionNotFound(session)
+        stored = self._histories.get((head.id, head.seq))
+        if stored is None:
+            events, sizes = read_entries(self.store, head, self._opener.opened_text, self._plan)
+            stored = History(head, events, sizes, lambda ids: self._natives(ids, head.owner))
+            self._histories[head.id, head.seq] = stored
+        return stored
+
+    def _natives(self, ids: Sequence[MessageId], owner: str) -> dict[MessageId, Any]:
+        texts = self.store.natives(ids, owner)
+        return {id: self._opener.opened(json.loads(text)) for id, text in texts.items()}
+
+    def _search(self, query: str, sees: str | None, limit: int) -> list[SearchHit]:
+        hits = self.store.search(query, (), limit, sees)
+        known = {head.id: head.format for head in self.store.sessions(sees)} if hits else {}
+        results = []
+        for hit in hits:
+            if hit.session in known:
+                message = formats.find(known[hit.session]).read(self._opener.opened(json.loads(hit.native)), hit.id)
+                words = excerpt(searchable_text(message), query)
+                results.append(SearchHit(hit.session, hit.id, message.role, words))
+        return results
+
+
+def title_of(history: History) -> str:
+    """Return the first words of the user."""
+    return first_words(history.messages(history.state.ids[:OPENING]).values())
+
+
+class _Remembered(OrderedDict[tuple[str, int], T]):
+    """The values that were found last, by session and the number of its newest entry; for threads."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+        self._lock = Lock()
+
+    def __setitem__(self, key: tuple[str, int], value: T) -> None:
+        with self._lock:
+            super().__setitem__(key, value)
+            if len(self) > self._most:
+                self.popitem(last=False)
+
+
+def _continued(live: LiveConversation, stored: History | None) -> History:
+    """Return the history of a conversation in memory, which begins with what the store holds of it."""
+    known = stored.state if stored is not None else SessionState()
+    start, read = len(known.ids), live.transcript.messages
+    rest = range(start, len(live.raws))
+    ids = [read[place].id if place < len(read) else MessageId(f"live:{place}") for place in rest]
+    places = dict(zip(ids, rest, strict=True))
+    at, (count, usage) = live.head.touched, live.report or (0, Usage(0))
+    sent = max(count - start, 0)
+    entries: list[Entry] = [Configured(live.settings)] if live.settings else []
+    events = [LoggedEvent(at, entry) for entry in (*entries, Appended(tuple(ids[:sent])))]
+    events += [LoggedEvent(at, Planned(""), plan) for plan in live.plans if plan.id not in known.active]
+    if live.report is not None:
+        events.append(LoggedEvent(at, UsageEntry(usage.prompt, usage.completion, usage.cached)))
+    events.append(LoggedEvent(at, Appended(tuple(ids[sent:]))))
+
+    def natives(wanted: Sequence[MessageId]) -> Mapping[MessageId, Any]:
+        here = {id: live.read(live.raws[places[id]]) for id in wanted if id in places}
+        there = [id for id in wanted if id not in here]
+        return {**here, **(stored.natives(there) if stored is not None and there else {})}
+
+    sizes = {id: len(live.raws[place]) for id, place in places.items()}
+    return History(
+        live.head, (*(stored.events if stored is not None else ()), *events),
+        {**(stored.sizes if stored is not None else {}), **sizes}, natives,
+    )  # fmt: skip

@@ -1,0 +1,159 @@
+"""The history of one conversation: the fold of its log at any step, without reading a message.
+
+A conversation of any length opens in a time that depends on its log alone; the messages that are shown are read by
+`read`. Steps are numbered from 0 across the sessions that a conversation has been renewed in.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from refold import formats
+from refold._compaction.result import fold_plans
+from refold.core.edits import Hide, Insert, Rewrite
+from refold.core.messages import Message
+from refold.core.transcript import Transcript
+from refold.sessions._entries import Appended, Configured, Planned, Rewound, SessionOpened, UsageEntry
+from refold.sessions._state import SessionState, without_dangling_edits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from refold.core.messages import MessageId
+    from refold.core.plan import Plan
+    from refold.sessions import Head, Store
+    from refold.sessions._entries import Entry
+
+__all__ = ["History", "LoggedEvent", "ViewRow", "read_entries"]
+
+KINDS = ("opened", "appended", "planned", "rewound", "reported", "configured", "renewed")
+
+
+class LoggedEvent(Struct, frozen=True):
+    """One entry of the log: when it was written, and the plan that it made active, if it did."""
+
+    at: float
+    entry: Entry
+    plan: Plan | None = None
+
+
+class ViewRow(Struct, frozen=True):
+    """One place of the conversation as the model sees it: a message, or one that is left out.
+
+    `message` has the changes of the plans as patches, and no parts of its own unless a plan made it; `by` are the plans
+    and steps that touched it.
+    """
+
+    message: Message
+    hidden: bool
+    inserted: bool
+    by: tuple[tuple[Plan, str], ...] = ()
+
+
+class History:
+    """The log of a conversation, and the state that it leaves at the end and at any step before."""
+
+    def __init__(
+        self,
+        head: Head,
+        events: Sequence[LoggedEvent],
+        sizes: Mapping[MessageId, int],
+        read: Callable[[Sequence[MessageId]], Mapping[MessageId, Any]],
+    ) -> None:
+        self.head = head
+        self.events = tuple(events)
+        self.sizes = sizes
+        self._read = read
+        self.state = self.at(len(self.events))
+
+    def at(self, step: int) -> SessionState:
+        """Return the state after the first so many events."""
+        state = SessionState()
+        for event in self.events[:step]:
+            apply(state, event)
+        return state
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The active plans, oldest first."""
+        return self.state.active_plans
+
+    def natives(self, ids: Sequence[MessageId]) -> Mapping[MessageId, Any]:
+        """Read those originals of this conversation, as they were received."""
+        return self._read([id for id in ids if id in self.sizes])
+
+    def messages(self, ids: Sequence[MessageId]) -> dict[MessageId, Message]:
+        """Read those originals."""
+        format = formats.find(self.head.format)
+        return {id: format.read(native, id) for id, native in self.natives(ids).items()}
+
+    def view(self, state: SessionState) -> list[ViewRow]:
+        """Return the places of the conversation at a state, in order, those left out included."""
+        plans = without_dangling_edits(state.active_plans, state.ids)
+        hidden = {id for plan in plans for edit in plan.edits if isinstance(edit, Hide) for id in edit.messages}
+        reasons: dict[MessageId, dict[tuple[str, str], tuple[Plan, str]]] = {}
+        for plan in plans:
+            for id, label in _touched(plan):
+                reasons.setdefault(id, {})[plan.id, label] = (plan, label)
+        visible = [replace(p, edits=tuple(e for e in p.edits if not isinstance(e, Hide)), steps=()) for p in plans]
+        own = set(state.ids)
+        transcript = Transcript(tuple(Message(id, "user") for id in state.ids))
+        return [
+            ViewRow(message, message.id in hidden, message.id not in own, tuple(reasons.get(message.id, {}).values()))
+            for message in fold_plans(transcript, visible)
+            if message.id in own or message.id not in hidden
+        ]
+
+
+def apply(state: SessionState, event: LoggedEvent) -> None:
+    """Fold in an event, whose plan is read already."""
+    if event.plan is None:
+        state.apply(event.entry)
+    else:
+        state.activate(event.plan)
+
+
+def read_entries(
+    store: Store, head: Head, opened: Callable[[str], str], load: Callable[[str], Plan]
+) -> tuple[list[LoggedEvent], dict[MessageId, int]]:
+    """Return the events of a session and of those that it continues, and the sizes of their messages."""
+    session, upto = head.id, None
+    parts: list[tuple[str, int | None]] = []
+    sizes: dict[MessageId, int] = {}
+    while session:
+        parts.append((session, upto))
+        sizes |= store.sizes(session)
+        first = store.entries(session, ("opened",), upto=1)
+        begun = first[0].entry if first else None
+        session, upto = (begun.parent, begun.at) if isinstance(begun, SessionOpened) else ("", None)
+    events: list[LoggedEvent] = []
+    for session, upto in reversed(parts):
+        for each in store.entries(session, KINDS, upto=upto):
+            match each.entry:
+                case Planned(plan=text):
+                    events.append(LoggedEvent(each.at, each.entry, load(opened(text))))
+                case Appended() | Rewound() | UsageEntry() | Configured():
+                    events.append(LoggedEvent(each.at, each.entry))
+                case _:
+                    pass
+    return events, sizes
+
+
+def _touched(plan: Plan) -> list[tuple[MessageId, str]]:
+    """Return the messages that a plan touches, each with the step that did it."""
+    labels = [""] * len(plan.edits)
+    for step in plan.steps:
+        labels[step.start : step.stop] = [step.label] * (step.stop - step.start)
+    touched: list[tuple[MessageId, str]] = []
+    for edit, label in zip(plan.edits, labels, strict=True):
+        match edit:
+            case Rewrite(message=id):
+                touched.append((id, label))
+            case Insert(message=message):
+                touched.append((message.id, label))
+            case Hide(messages=ids):
+                touched += [(id, label) for id in ids]
+    return touched

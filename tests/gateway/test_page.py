@@ -1,0 +1,104 @@
+"""The page of a gateway: each token shows the conversations of its owner, those in memory included."""
+
+import re
+from types import SimpleNamespace
+from urllib.parse import quote
+
+import pytest
+
+from refold._gateway.server.tokens import TokenFile
+from tests.gateway.scripted_upstream import ADMIN, call, chat
+
+WORD = "word3x7"  # which stands in one message of `chat(10)`
+
+
+@pytest.fixture
+def teams(gateway, tmp_path):
+    """A gateway with the tokens of two teams; the first has a compacted conversation, and one that is short."""
+    file = TokenFile(tmp_path / "tokens.jsonl")
+    (red, ours), (_, theirs) = (file.create(f"team:{name}") for name in ("red", "blue"))
+    serving, _ = gateway(
+        window=16_000, background=False, tokens=str(tmp_path / "tokens.jsonl"), store=str(tmp_path / "g.db")
+    )
+
+    def get(token, path, status=200):
+        answered, _, body = call(serving.url, "GET", path, None, {"x-refold-token": token})
+        assert answered == status, body
+        return body.decode()
+
+    def say(body):
+        return call(serving.url, "POST", "/v1/chat/completions", body, {"x-refold-token": ours})[1][
+            "x-refold-conversation"
+        ]
+
+    return SimpleNamespace(
+        url=serving.url,
+        ours=ours,
+        theirs=theirs,
+        get=get,
+        revoke=lambda: file.revoke(red.id),
+        long=say(chat(10)),
+        short=say(chat(1)),
+    )
+
+
+def test_a_token_shows_the_conversations_of_its_owner_and_no_others(teams):
+    ours, theirs, all_of_them = (teams.get(token, "/page") for token in (teams.ours, teams.theirs, ADMIN))
+    for id in (teams.long, teams.short):
+        assert f'href="/page/c/{id}"' in ours
+        assert id not in theirs
+        assert id in all_of_them
+    assert "team:red" in all_of_them
+    assert "2 conversations of" in ours
+    assert "There is no conversation yet" in theirs
+
+
+def test_what_belongs_to_another_owner_is_answered_like_what_does_not_exist(teams):
+    shown = teams.get(teams.ours, f"/page/c/{teams.long}?show=originals")
+    address = re.search(rf'href="(/page/c/{teams.long}/m/b2:\w+)"', shown)[1]
+    assert teams.get(teams.ours, address)
+    for path in (
+        f"/page/c/{teams.long}",
+        f"/page/c/{teams.short}",
+        f"/page/c/{teams.long}/plot.json",
+        address,
+        address + "/text",
+    ):
+        assert teams.get(teams.theirs, path, 404) == teams.get(teams.theirs, "/page/c/none", 404)
+    assert f"/page/c/{teams.long}/m/b2:" in teams.get(teams.ours, f"/page/search?q={WORD}")
+    assert teams.long not in teams.get(teams.theirs, f"/page/search?q={WORD}")
+
+
+def test_a_conversation_in_memory_has_its_model_window_and_newest_messages(teams):
+    row = next(row for row in teams.get(teams.ours, "/page").split("<tr>") if teams.short in row)
+    assert "in the gateway" in row
+    assert "of 16.0k" in row
+    assert "gpt-4o" in row
+    text = teams.get(teams.ours, f"/page/c/{teams.long}")
+    assert "Compactions</h2>" in text
+    assert "</span> left out</span>" in text
+
+
+def test_without_a_token_the_page_asks_for_one_on_loopback_too(teams):
+    assert call(teams.url, "GET", "/page")[0] == 401
+    assert call(teams.url, "GET", f"/page/c/{teams.long}")[2] == call(teams.url, "GET", "/page/c/none")[2]
+    assert call(teams.url, "GET", "/page/static/page.css")[0] == 200
+
+
+def test_a_session_of_the_page_ends_when_its_token_is_revoked(teams, monkeypatch):
+    monkeypatch.setattr("refold._gateway.server.tokens.CHECKED", 0.0)
+    status, headers, _ = call(teams.url, "GET", f"/page?token={quote(teams.ours)}")
+    assert (status, headers["location"]) == (303, "/page/")
+    cookie = {"cookie": headers["set-cookie"].partition(";")[0]}
+    assert "Path=/page;" in headers["set-cookie"]
+    assert call(teams.url, "GET", "/page/", None, cookie)[0] == 200
+    assert call(teams.url, "POST", "/page/sign-out", None, {**cookie, "origin": "http://evil.example"})[0] == 403
+    teams.revoke()
+    assert call(teams.url, "GET", "/page/", None, cookie)[0] == 401
+
+
+def test_a_cookie_of_the_page_opens_no_other_route(teams):
+    headers = call(teams.url, "GET", f"/page?token={quote(ADMIN)}")[1]
+    cookie = {"cookie": headers["set-cookie"].partition(";")[0], "x-refold-token": ""}
+    assert call(teams.url, "GET", "/v1/sessions", None, cookie)[0] == 401
+    assert call(teams.url, "GET", "/metrics", None, cookie)[0] == 401

@@ -1,0 +1,84 @@
+import pytest
+
+from refold._page.access import StartToken
+from refold._page.app import POLICY
+from tests.page.conftest import opened
+
+PATHS = ["/", "/search?q=parser", "/c/work", "/c/none", "/c/work/plot.json", "/nothing"]
+
+
+def test_the_token_of_the_address_becomes_a_cookie_and_leaves_the_address(page):
+    assert (page.answer.status_code, page.answer.headers["location"]) == (303, "/")
+    cookie = page.answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    assert page.token not in cookie
+    assert page.client.get("/").status_code == 200
+
+
+def test_the_rest_of_the_address_stays_and_leads_nowhere_else(page):
+    answer = page.outsider.get("/c/work", params={"token": page.token, "from": "3"}, follow_redirects=False)
+    assert answer.headers["location"] == "/c/work?from=3"
+    answer = page.outsider.get("//evil.example/", params={"token": page.token}, follow_redirects=False)
+    assert not answer.headers["location"].startswith("//")
+    page.outsider.cookies.clear()
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_without_a_token_every_address_answers_alike(page, path):
+    answers = [page.outsider.get(path), page.outsider.get(path, headers={"x-refold-token": "wrong"})]
+    answers.append(page.outsider.get(path, headers={"cookie": "refold_page_8788=start~9999999999~00"}))
+    answers.append(page.outsider.get(path, params={"token": "wrong"}))
+    assert {answer.status_code for answer in answers} == {401}
+    assert len({answer.text for answer in answers}) == 1
+    assert "work" not in answers[0].text
+
+
+def test_a_token_in_a_header_opens_the_page_without_a_cookie(page):
+    answer = page.outsider.get("/", headers={"authorization": f"Bearer {page.token}"})
+    assert answer.status_code == 200
+    assert "set-cookie" not in answer.headers
+
+
+def test_a_token_that_is_typed_in_opens_the_page(page):
+    assert page.outsider.post("/sign-in", data={"token": "wrong"}).status_code == 401
+    assert page.outsider.post("/sign-in", data={"token": "x" * 100_000}).status_code == 401
+    answer = page.outsider.post("/sign-in", data={"token": page.token}, follow_redirects=False)
+    assert answer.headers["location"] == "/"
+    assert page.outsider.get("/").status_code == 200
+    page.outsider.post("/sign-out")
+    assert page.outsider.get("/").status_code == 401
+
+
+def test_a_session_ends_with_its_time_and_with_its_token(store, monkeypatch):
+    page = opened(store)
+    monkeypatch.setattr("refold._page.access.time.time", lambda: 9e9)
+    assert page.client.get("/").status_code == 401
+    monkeypatch.undo()
+    assert page.client.get("/").status_code == 200
+    assert opened(store).client.get("/", headers={"cookie": page.answer.headers["set-cookie"]}).status_code == 401
+
+
+def test_a_token_for_one_use_is_used_once():
+    access = StartToken()
+    token = access.once()
+    assert access.by_token(token) == access.by_token(access.token)
+    assert access.by_token(token) is None
+
+
+@pytest.mark.parametrize("path", [*PATHS, "/static/page.css"])
+def test_every_response_has_the_headers_of_security(page, path):
+    headers = page.client.get(path).headers
+    assert headers["content-security-policy"] == POLICY
+    assert "unsafe" not in POLICY
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["cache-control"] in ("no-store", "no-cache")
+
+
+@pytest.mark.parametrize(
+    "headers", [{"origin": "https://evil.example"}, {"sec-fetch-site": "cross-site"}, {"origin": "null"}]
+)
+def test_a_form_of_another_site_is_refused(page, headers):
+    assert page.client.post("/sign-out", headers=headers).status_code == 403
+    assert page.client.post("/sign-in", data={"token": page.token}, headers=headers).status_code == 403
