@@ -1,8 +1,13 @@
 import os
+import sqlite3
 import stat
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 
+from refold.errors import StoreLocked
 from refold.sessions import Session, SQLStore, open_store
 from refold.sessions._stores.engines import SQLite
 from tests.stores.contract import Contract
@@ -73,3 +78,25 @@ def test_a_store_opened_again_holds_what_was_written(tmp_path):
         store.append("a", said, store.create("a", "openai-chat").tip)
     with open_store(f"sqlite:///{tmp_path / 's.db'}") as store:
         assert list(store.load("a").natives) == [message.id for message in said]
+
+
+def test_threads_of_one_process_wait_for_each_other_for_longer_than_for_another_process(tmp_path):
+    def slow():
+        time.sleep(0.1)
+        return time.time()
+
+    with open_store(tmp_path / "sessions.db", timeout=0.4) as store, ThreadPoolExecutor(12) as pool:
+        store._clock = slow  # read within each transaction
+        heads = list(pool.map(lambda number: store.create(f"s{number}", "openai-chat"), range(12)))
+    assert {head.id for head in heads} == {f"s{number}" for number in range(12)}
+
+
+def test_threads_that_wait_for_each_other_give_up_soon_when_another_process_holds_the_file(tmp_path):
+    with open_store(tmp_path / "sessions.db", timeout=0.2) as store, ThreadPoolExecutor(12) as pool:
+        with closing(sqlite3.connect(tmp_path / "sessions.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            begun = time.monotonic()
+            tries = [pool.submit(store.create, f"s{number}", "openai-chat") for number in range(12)]
+            assert {type(each.exception()) for each in tries} == {StoreLocked}
+            assert time.monotonic() - begun < 1.5  # and not the timeout for each of them
+        assert store.create("after", "openai-chat").id == "after"

@@ -80,7 +80,7 @@ def test_compactions_that_take_long_hold_up_no_other_request(gateway, controlled
         own = [{"x-refold-session": f"s{number}"} for number in range(many)]
         slow = [clients.submit(call, serving.url, body=chat(10), headers=each) for each in own]
         try:
-            assert all(begun.acquire(timeout=20) for _ in own)
+            assert all(begun.acquire(timeout=20) for _ in range(planning.AT_ONCE))
             quick = ThreadPoolExecutor(1).submit(call, serving.url, body=packed, headers=headers)
             assert "x-refold-conversation" in quick.result(timeout=10)[1]
         finally:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Planning"]
 
 LARGE = 4 * 1024 * 1024  # bytes of a request, from which on a process of its own makes the plan
+AT_ONCE = 2  # plans at a time in threads: more take as long all together, and each takes turns from the event loop
 SUMMARIES = 32  # plans at a time of a gateway with a summarizer, for which each of them waits
 TASKS = 16  # plans after which that process is replaced, which gives its memory back
 
@@ -38,7 +39,7 @@ class Planning:
     """
 
     def __init__(self, *, summarizes: bool) -> None:
-        self._threads = ThreadPoolExecutor(SUMMARIES if summarizes else None, "refold-plan")
+        self._threads = ThreadPoolExecutor(SUMMARIES if summarizes else AT_ONCE, "refold-plan")
         self._pool: ProcessPoolExecutor | None = None
 
     async def made_plan(self, work: PlanningInput, format: str, size: int) -> BestPlan:

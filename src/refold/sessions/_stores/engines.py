@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import stat
 import time
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote
 
@@ -19,11 +21,12 @@ from sqlalchemy import (
 )
 
 from refold._text.urls import without_query_secrets
-from refold.errors import StoreCorrupt, StoreError
+from refold.errors import StoreCorrupt, StoreError, StoreLocked
 from refold.sessions._stores.search_terms import pieces, terms
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
 
 __all__ = ["Database", "Postgres", "SQLite"]
 
@@ -39,6 +42,9 @@ class Database(Protocol):
     reading: Engine  # the same connections; all that one transaction reads is of one moment
     single: Engine  # the same connections, for one statement: no transaction is begun and ended around it
     read_only: bool
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Wait for the other threads of this process where the database has one writer at a time."""
 
     def hold(self, connection: Connection, *, alone: bool) -> None:
         """Exclude deletes and upgrades until the transaction ends; `alone` excludes all writers."""
@@ -71,6 +77,9 @@ class SQLite:
     def __init__(self, path: Path, timeout: float, *, read_only: bool = False) -> None:
         self.name = f"the store {path}"
         self.read_only = read_only
+        self._timeout = timeout
+        self._writing = Lock()
+        self._written = 0  # transactions of this process
         url = URL.create("sqlite", database=str(path))
         if read_only:
             url = _read_only_url(path, self.name)
@@ -98,6 +107,26 @@ class SQLite:
         def begun(connection: Connection) -> None:
             writing = connection.get_execution_options().get("writing")
             connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Wait for the other threads of this process, for as long as they get on.
+
+        SQLite lets writers try again and again, and under load one of many would find the file locked each time.
+
+        Raises:
+            StoreLocked: no other thread has finished within the timeout.
+        """
+        written = -1
+        while not self._writing.acquire(timeout=self._timeout):
+            if written == self._written:
+                raise StoreLocked(f"{self.name} is locked by another process: try again")
+            written = self._written
+        try:
+            yield
+            self._written += 1
+        finally:
+            self._writing.release()
 
     def hold(self, connection: Connection, *, alone: bool) -> None:
         """Do nothing: SQLite has one writer at a time."""
@@ -163,6 +192,11 @@ class Postgres:
         )
         self.reading: Engine = self.engine.execution_options(isolation_level="REPEATABLE READ")
         self.single: Engine = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Do nothing: the server takes many writers."""
+        yield
 
     def hold(self, connection: Connection, *, alone: bool) -> None:
         """Exclude deletes and upgrades until the transaction ends; `alone` excludes all writers."""

@@ -21,10 +21,10 @@ from refold.sessions._stores.protocol import (
     Write,
     Writing,
 )
-from refold.sessions._stores.search_terms import terms, words_of
+from refold.sessions._stores.search_terms import terms, word_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from refold.core.messages import MessageId
 
@@ -66,7 +66,7 @@ class MemoryStore(Writing):
     def write(self, session: str, writes: Sequence[Write], renew: str = "") -> Head:
         """Write entries together; `renew` begins the session of that id, which continues this one."""
         # before the lock is taken: the words of a long message take a while, and others need not wait
-        lines = {message.id: _line(words_of(message.words)) for each in writes for message in each.messages}
+        lines = {message.id: _line(word_runs(message.words)) for each in writes for message in each.messages}
         with self._lock:
             head, now = self._head(session), self._clock()
             if renew in self._sessions:
@@ -129,7 +129,7 @@ class MemoryStore(Writing):
         self, query: str, sessions: Sequence[str] = (), limit: int = 20, owner: str | None = None
     ) -> tuple[Hit, ...]:
         """Return messages that contain all words of a query, newest first; in some sessions, or all (of an owner)."""
-        phrases = [_line(run) for run in terms(query)]
+        phrases = [_line([run]) for run in terms(query)]
         with self._lock:
             where = {
                 (head.owner, id): session
@@ -217,6 +217,6 @@ class MemoryStore(Writing):
         self._session_messages[head.id] = {}
 
 
-def _line(words: Sequence[str]) -> str:
-    """Return words as a string in which a phrase is matched by whole words."""
-    return f" {' '.join(words)} "
+def _line(runs: Iterable[Sequence[str]]) -> str:
+    """Return words, which are given in runs, as a string in which a phrase is matched by whole words."""
+    return "".join([f" {' '.join(words)}" for words in runs]) + " "

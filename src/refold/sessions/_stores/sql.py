@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
@@ -293,7 +293,8 @@ class SQLStore(Writing):
     def _transaction(self, *, writing: bool = True, alone: bool = False, single: bool = False) -> Iterator[Connection]:
         database = self._database
         engine = database.engine if writing else database.single if single else database.reading
-        with map_database_errors(self.name), engine.connect() as plain:
+        turn = database.turn() if writing else nullcontext()
+        with turn, map_database_errors(self.name), engine.connect() as plain:
             connection = plain.execution_options(writing=writing)
             with connection.begin():
                 if writing:
