@@ -1,6 +1,7 @@
 import re
 
-from tests.page.conftest import ESCAPES, MARKUP, RULE
+from refold.sessions import MemoryStore, Session
+from tests.page.conftest import ESCAPES, MARKUP, RULE, opened
 
 
 def test_a_conversation_shows_what_the_model_sees_and_what_became_of_the_rest(get):
@@ -9,7 +10,7 @@ def test_a_conversation_shows_what_the_model_sees_and_what_became_of_the_rest(ge
     for status in ("kept", "left out"):
         assert f"</span> {status}</span>" in text
     assert "And now the last line." in text
-    assert re.search(r'class="why">.*fit.*refold', text)
+    assert re.search(r'class="why">\s*<span class="reason"><bdi>fit<.bdi>, <a href="/c/work#compaction-', text)
 
 
 def test_each_compaction_has_its_break_even_and_its_cost(get):
@@ -89,3 +90,73 @@ def test_a_text_of_many_characters_is_shortened_with_a_link_to_all_of_it(get, pa
     address = re.findall(r'href="(/c/hostile/m/b2:\w+)"', text)[-1]
     assert len(get(address)) < 400_000
     assert len(page.client.get(address + "/text").content) == 500_000
+
+
+def test_two_points_in_time_are_shown_side_by_side(get, page):
+    text = get("/c/work/compare")
+    assert "compaction 2 done" in text
+    assert 'class="pair"' in text
+    assert "left out" in text
+    data = page.client.get("/c/work/plot.json").json()
+    after = [tokens for tokens, kind in zip(data["tokens"], data["kinds"], strict=True) if kind == "plan"][-1]
+    assert f"≈ {after / 1000:.1f}k tokens" in text
+
+
+def test_the_same_point_twice_has_no_difference(get):
+    text = get("/c/work/compare", a="4", b="4")
+    assert "messages are the same" in text
+    assert "badge" not in text
+
+
+def test_messages_that_came_later_are_on_one_side_alone(get):
+    text = get("/c/work/compare", a="2", b="3")
+    assert "not there yet" in text
+    assert "the same" in text
+    assert "not there any more" in get("/c/work/compare", a="3", b="2")
+
+
+def test_a_step_that_is_none_is_the_end(get):
+    assert "the same" in get("/c/work/compare", a="99999", b="x")
+
+
+def test_the_tokens_of_the_next_request_are_counted_by_kind_tool_and_file(get, page):
+    text = get("/c/work/tokens")
+    for name in ("By kind", "By tool", "By file", "read_file", "src/m23.py"):
+        assert name in text
+    total = int(re.search(r"takes <strong>([\d,]+)</strong> tokens", text)[1].replace(",", ""))
+    newest = page.client.get("/c/work/plot.json").json()["tokens"][-1]
+    assert abs(total - newest) < 0.35 * newest
+
+
+def test_what_the_user_said_that_must_hold_is_listed_with_whether_it_is_still_sent(get):
+    text = get("/c/work/must-hold")
+    assert RULE in text
+    assert "The model is still sent every one" in text
+
+
+def test_a_constraint_that_a_compaction_dropped_is_called_lost():
+    store = MemoryStore()
+    session = Session(store, "a", policy="refold", window=32_000)
+    session.append(
+        [
+            {"role": "user", "content": RULE},
+            {"role": "assistant", "content": "Yes."},
+            {"role": "user", "content": "Go."},
+        ]
+    )
+    session.truncate(session.ids[0], session.ids[1])
+    text = opened(store).client.get("/c/a/must-hold").text
+    assert "1 is no longer sent to the model" in text
+    assert "✗" in text
+
+
+def test_every_view_of_a_session_without_messages_is_shown(get):
+    for view in ("", "/compare", "/tokens", "/must-hold"):
+        assert "Nothing was said yet" in get(f"/c/theirs{view}") or "has said nothing" in get(f"/c/theirs{view}")
+
+
+def test_hostile_text_is_text_in_every_view(get):
+    for view in ("", "/compare", "/tokens", "/must-hold"):
+        text = get(f"/c/hostile{view}")
+        assert MARKUP not in text
+        assert not set("\x1b\u202e\u2066\u200b\ud800") & set(text)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONSTRAINTS",
     "Pin",
+    "absent_pins",
     "holds_pin",
     "instruction_text",
     "loses_pins",
@@ -244,16 +245,16 @@ def instruction_text(messages: Iterable[Message]) -> str:
 def lost(view: View, messages: Sequence[Message] | None = None) -> tuple[Pin, ...]:
     """Return the pins of the view's transcript that its messages, or the messages given, do not hold word for word."""
     messages = view.messages if messages is None else messages
-    absent = frozenset(_absent(pins(view.transcript), messages))
+    absent = frozenset(absent_pins(pins(view.transcript), messages))
     return tuple(pin for pin in pins(view.transcript) if pin.text in absent) if absent else ()
 
 
 def loses_pins(view: View, messages: Sequence[Message]) -> bool:
     """Tell whether messages do not hold every pin of the view's transcript word for word."""
-    return next(_absent(pins(view.transcript), messages), None) is not None
+    return next(absent_pins(pins(view.transcript), messages), None) is not None
 
 
-def _absent(every: Sequence[Pin], messages: Sequence[Message]) -> Iterator[str]:
+def absent_pins(every: Sequence[Pin], messages: Sequence[Message]) -> Iterator[str]:
     """Yield the texts of pins that messages do not hold; what is pinned there needs no search."""
     holding = [message for message in messages if message.role in ("user", "system")]
     present: set[str] = set()

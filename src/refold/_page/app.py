@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from refold._page import conversation, overview
+from refold._page import compare, contents, conversation, overview
 from refold._page.access import SignIn, cookie_name, is_of_another_site
 from refold._page.templating import address, page
 from refold.errors import RefoldError, SessionNotFound, StoreError
@@ -56,6 +56,8 @@ def page_app(conversations: Conversations, viewers: Viewers, key: bytes) -> ASGI
             Mount("/static", StaticFiles(directory=STATIC)),
             *overview.ROUTES,
             *conversation.ROUTES,
+            *compare.ROUTES,
+            *contents.ROUTES,
         ],
         middleware=[Middleware(_Guard)],
         exception_handlers=dict.fromkeys((HTTPException, RefoldError, Exception), _error),

@@ -14,11 +14,11 @@ from refold._inspect.message_labels import full_text
 from refold._page.conversations import title_of
 from refold._page.figures import PER_CHARACTER, calls_between, figures_of, points_of
 from refold._page.overview import positive
-from refold._page.parts import STATUSES, Gap, message_card, reasons_of
+from refold._page.parts import STATUSES, Gap, meanings_of, message_card, reasons_of
 from refold._page.templating import id_of, page
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from starlette.requests import Request
 
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from refold._page.figures import Figures, SizePoint
     from refold._page.history import History, ViewRow
     from refold._page.parts import MessageCard
+    from refold.core.messages import Message
 
-__all__ = ["ROUTES", "history_of"]
+__all__ = ["ROUTES", "history_of", "tool_names"]
 
 PAGE_SIZE = 60  # places of the view on one page
 PLOTTED = 1_200  # points: more than a screen has columns
@@ -76,6 +77,7 @@ async def conversation_page(request: Request) -> Response:
             request, "conversation.html", title=title_of(history), history=history, figures=figures,
             window=_window(history, figures, start, originals=originals), statuses=STATUSES, originals=originals,
             table=_sampled(points, TABLED), compactions=_compactions(history, figures, points),
+            meanings=meanings_of(history.state.plans.values()),
         )  # fmt: skip
 
     return await conversations.run(work)
@@ -134,6 +136,7 @@ WHOLE = 200_000  # characters of an original that are part of a page
 class CompactionRow(Struct, frozen=True):
     """A row of the table of compactions: a plan, when it was start, and what it has cost and saved."""
 
+    number: int
     point: SizePoint
     active: bool
     calls: int
@@ -142,14 +145,14 @@ class CompactionRow(Struct, frozen=True):
 
 def _compactions(history: History, figures: Figures, points: Sequence[SizePoint]) -> list[CompactionRow]:
     paid = {each.plan.id: each for each in figures.paid}
-    rate = _rate(figures)
-    return [
-        CompactionRow(
-            point, point.plan.id in history.state.active, paid[point.plan.id].calls if point.plan.id in paid else 0,
-            paid[point.plan.id].net * rate if rate is not None and point.plan.id in paid else None,
-        )
-        for point in points if point.plan is not None
-    ]  # fmt: skip
+    rate, numbers, rows = _rate(figures), history.numbers, list[CompactionRow]()
+    for point in points:
+        if point.plan is not None:
+            since = paid.get(point.plan.id)
+            dollars = since.net * rate if since is not None and rate is not None else None
+            calls = since.calls if since is not None else 0
+            rows.append(CompactionRow(numbers[point.plan.id], point, since is not None, calls, dollars))
+    return rows
 
 
 def _rate(figures: Figures) -> float | None:
@@ -167,7 +170,7 @@ def _window(history: History, figures: Figures, start: int, *, originals: bool) 
     chosen = groups[first : first + PAGE_SIZE]
     ids = [group[0].message.id for group in chosen if len(group) == 1 and group[0].message.id in places]
     messages = history.messages(ids)
-    called = {call.call_id: call.name for message in messages.values() for call in message.calls}
+    called = tool_names(messages.values())
     counter = counter_for(figures.limits.model or None)
     items: list[MessageCard | Gap] = []
     for group in chosen:
@@ -178,6 +181,11 @@ def _window(history: History, figures: Figures, start: int, *, originals: bool) 
         else:
             items.append(message_card(row, messages.get(row.message.id), places.get(row.message.id), counter, called))
     return MessageWindow(first, len(groups), tuple(items))
+
+
+def tool_names(messages: Iterable[Message]) -> dict[str, str]:
+    """Return the names of the tools that some messages call, by the ids of the calls."""
+    return {call.call_id: call.name for message in messages for call in message.calls}
 
 
 def _grouped(rows: Sequence[ViewRow]) -> list[list[ViewRow]]:

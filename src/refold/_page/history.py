@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from refold.core.messages import MessageId
-    from refold.core.plan import Plan
+    from refold.core.plan import Plan, PlanId
     from refold.sessions import Head, Store
     from refold.sessions._entries import Entry
 
@@ -43,14 +43,14 @@ class LoggedEvent(Struct, frozen=True):
 class ViewRow(Struct, frozen=True):
     """One place of the conversation as the model sees it: a message, or one that is left out.
 
-    `message` has the changes of the plans as patches, and no parts of its own unless a plan made it; `by` are the plans
-    and steps that touched it.
+    `message` has the changes of the plans as patches, and no parts of its own unless a plan made it; `by` are the steps
+    that touched it, each with the number of its plan.
     """
 
     message: Message
     hidden: bool
     inserted: bool
-    by: tuple[tuple[Plan, str], ...] = ()
+    by: tuple[tuple[int, str], ...] = ()
 
 
 class History:
@@ -81,6 +81,11 @@ class History:
         """The active plans, oldest first."""
         return self.state.active_plans
 
+    @property
+    def numbers(self) -> dict[PlanId, int]:
+        """The number of each plan that there ever was, from 1."""
+        return {id: number for number, id in enumerate(self.state.plans, 1)}
+
     def natives(self, ids: Sequence[MessageId]) -> Mapping[MessageId, Any]:
         """Read those originals of this conversation, as they were received."""
         return self._read([id for id in ids if id in self.sizes])
@@ -94,15 +99,16 @@ class History:
         """Return the places of the conversation at a state, in order, those left out included."""
         plans = without_dangling_edits(state.active_plans, state.ids)
         hidden = {id for plan in plans for edit in plan.edits if isinstance(edit, Hide) for id in edit.messages}
-        reasons: dict[MessageId, dict[tuple[str, str], tuple[Plan, str]]] = {}
+        numbers = self.numbers
+        reasons: dict[MessageId, dict[tuple[int, str], None]] = {}
         for plan in plans:
             for id, label in _touched(plan):
-                reasons.setdefault(id, {})[plan.id, label] = (plan, label)
+                reasons.setdefault(id, {})[numbers[plan.id], label] = None
         visible = [replace(p, edits=tuple(e for e in p.edits if not isinstance(e, Hide)), steps=()) for p in plans]
         own = set(state.ids)
         transcript = Transcript(tuple(Message(id, "user") for id in state.ids))
         return [
-            ViewRow(message, message.id in hidden, message.id not in own, tuple(reasons.get(message.id, {}).values()))
+            ViewRow(message, message.id in hidden, message.id not in own, tuple(reasons.get(message.id, ())))
             for message in fold_plans(transcript, visible)
             if message.id in own or message.id not in hidden
         ]

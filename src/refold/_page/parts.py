@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from refold import policies
 from refold._condense.pins import pins_in
 from refold._inspect.message_labels import full_text, kind, text_of_part
 from refold._inspect.plan_table import PLACEHOLDER, Fate, fate_of
@@ -14,13 +15,14 @@ from refold.core.edits import patched
 from refold.core.messages import Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from refold._page.history import ViewRow
     from refold.core.counting import Counter
     from refold.core.messages import Message, MessageId, Part
+    from refold.core.plan import Plan
 
-__all__ = ["STATUSES", "Gap", "MessageCard", "PartExcerpt", "Status", "message_card", "status_of"]
+__all__ = ["STATUSES", "Gap", "MessageCard", "PartExcerpt", "Status", "meanings_of", "message_card", "reasons_of"]
 
 MOST = 1_200  # characters shown of a part; the whole is behind a link
 POINTER = "recall b2:"  # how a text that stands for an original names it
@@ -70,7 +72,7 @@ class MessageCard(Struct, frozen=True):
     position: int | None
     role: str
     status: Status
-    reasons: tuple[tuple[str, str, str], ...]
+    reasons: tuple[tuple[int, str], ...]
     parts: tuple[PartExcerpt, ...]
     tokens: int
     tokens_before: int | None
@@ -83,10 +85,10 @@ class Gap(Struct, frozen=True):
     first: int
     count: int
     tokens: int
-    reasons: tuple[tuple[str, str, str], ...]
+    reasons: tuple[tuple[int, str], ...]
 
 
-def status_of(old: Message | None, new: Message, *, hidden: bool) -> Status:
+def _status_of(old: Message | None, new: Message, *, hidden: bool) -> Status:
     """Return what became of a message."""
     match fate_of(old, new, removed=hidden):
         case Fate.HIDDEN:
@@ -111,7 +113,7 @@ def message_card(
     new = (
         row.message if original is None else patched(original, row.message.patches) if row.message.patches else original
     )
-    status = status_of(original, new, hidden=row.hidden)
+    status = _status_of(original, new, hidden=row.hidden)
     source = original if row.hidden and original is not None else new
     changed = original is not None and new is not original
     return MessageCard(
@@ -123,9 +125,20 @@ def message_card(
     )  # fmt: skip
 
 
-def reasons_of(rows: Sequence[ViewRow]) -> tuple[tuple[str, str, str], ...]:
-    """Return the steps that touched some places: the plan's id, its policy, and the step, each once."""
-    return tuple({(plan.id, plan.policy, label): None for row in rows for plan, label in row.by})
+def reasons_of(rows: Sequence[ViewRow]) -> tuple[tuple[int, str], ...]:
+    """Return the steps that touched some places, each once, with the number of its plan."""
+    return tuple(sorted({each for row in rows for each in row.by}))
+
+
+def meanings_of(plans: Iterable[Plan]) -> dict[str, str]:
+    """Return what the steps of some plans do, by their names; those of policies of the user are not known."""
+    meanings: dict[str, str] = {}
+    for name in dict.fromkeys(plan.policy for plan in plans):
+        if name in policies.names():
+            used = {label for plan in plans if plan.policy == name for label in plan.stages_used}
+            steps = [step for step in policies.find(name).steps if step.name in used]
+            meanings |= {step.name: (type(step.stage).__doc__ or "").partition("\n")[0] for step in steps}
+    return meanings
 
 
 def _part(part: Part, called: Mapping[str, str]) -> PartExcerpt:
