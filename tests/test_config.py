@@ -96,7 +96,7 @@ def test_numbers_and_shares_of_the_environment_are_read_as_people_write_them():
 
 def test_the_variables_of_neurolink_are_read_after_our_own():
     settings = load(None, {"NEUROLINK_TOKEN_THRESHOLD": "50000", "NEUROLINK_SUMMARIZATION_MODEL": "gemini-2.5-flash"})
-    assert (settings.auto_compact_threshold, settings.summarize_with) == (50_000, "gemini-2.5-flash")
+    assert (settings.auto_compact_threshold, settings.summarizer) == (50_000, "gemini-2.5-flash")
     assert settings.sources["auto_compact_threshold"] == "environment NEUROLINK_TOKEN_THRESHOLD"
     settings = load(None, {"NEUROLINK_TOKEN_THRESHOLD": "50000", "REFOLD_AUTO_COMPACT_THRESHOLD": "60000"})
     assert settings.auto_compact_threshold == 60_000
@@ -124,7 +124,7 @@ def test_the_file_of_the_working_folder_is_read_and_another_may_be_named(toml, m
 
 
 @pytest.mark.parametrize(
-    "text", ["policy = './mine.py'", "base_url = 'http://else.where'", "summarize-base-url = 'x'", "store = 'x'"]
+    "text", ["policy = './mine.py'", "base_url = 'http://else.where'", "summarizer-url = 'x'", "store = 'x'"]
 )
 def test_a_file_that_lies_in_the_folder_decides_neither_what_runs_nor_where_keys_go(toml, monkeypatch, tmp_path, text):
     path = toml(text)
@@ -308,10 +308,8 @@ def test_deployments_name_the_model_behind_a_name_of_ones_own():
 
 def test_a_summarizer_is_named_and_can_be_switched_off():
     assert load().summarizer_model is None
-    assert load({"summarize_with": "gpt-4o-mini"}).summarizer_model == "gpt-4o-mini"
-    assert (
-        load({"summarize_with": "gpt-4o-mini"}, {"NEUROLINK_SUMMARIZATION_ENABLED": "false"}).summarizer_model is None
-    )
+    assert load({"summarizer": "gpt-4o-mini"}).summarizer_model == "gpt-4o-mini"
+    assert load({"summarizer": "gpt-4o-mini"}, {"NEUROLINK_SUMMARIZATION_ENABLED": "false"}).summarizer_model is None
 
 
 def test_settings_made_by_hand_hold_like_arguments():

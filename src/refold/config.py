@@ -40,7 +40,7 @@ __all__ = ["ALIASES", "FILE", "NAMED_BY", "Settings", "names", "variable"]
 
 FILE = "refold.toml"
 REACH = frozenset(
-    {"base_url", "summarize_base_url", "summarize_provider", "store"}
+    {"base_url", "summarizer_url", "summarizer_provider", "store"}
 )  # where keys and conversations are sent
 NAMED_BY = "REFOLD_CONFIG"  # the variable that names another file
 BELOW = 0.75  # of a trigger that was lowered: where compaction stops, if the policy's own goal lies above
@@ -55,8 +55,8 @@ ALIASES = {
     "NEUROLINK_MEMORY_MAX_SESSIONS": "memory_max_sessions",
     "NEUROLINK_TOKEN_THRESHOLD": "auto_compact_threshold",
     "NEUROLINK_SUMMARIZATION_ENABLED": "enable_summarization",
-    "NEUROLINK_SUMMARIZATION_PROVIDER": "summarize_provider",
-    "NEUROLINK_SUMMARIZATION_MODEL": "summarize_with",
+    "NEUROLINK_SUMMARIZATION_PROVIDER": "summarizer_provider",
+    "NEUROLINK_SUMMARIZATION_MODEL": "summarizer",
 }
 
 
@@ -77,9 +77,9 @@ class Settings(Struct, frozen=True, kw_only=True):  # N17, V13
     store: str | None = None
     memory_enabled: bool = True  # N17
     memory_max_sessions: int = 50
-    summarize_with: str | None = None
-    summarize_provider: str | None = None
-    summarize_base_url: str | None = None
+    summarizer: str | None = None
+    summarizer_provider: str | None = None
+    summarizer_url: str | None = None
     enable_summarization: bool = True
     redact_secrets: bool = True
     keep_pins: bool = False
@@ -201,12 +201,12 @@ class Settings(Struct, frozen=True, kw_only=True):  # N17, V13
     @property
     def summarizer_model(self) -> str | None:
         """The model that writes summaries; None where none is named or summaries are off."""
-        return self.summarize_with if self.enable_summarization else None
+        return self.summarizer if self.enable_summarization else None
 
     @property
-    def summarizer_url(self) -> str | None:
+    def summarizer_base_url(self) -> str | None:
         """The URL of that model: its own; else that of the provider that is named for it, else the model's."""
-        return self.summarize_base_url or (None if self.summarize_provider else self.base_url)
+        return self.summarizer_url or (None if self.summarizer_provider else self.base_url)
 
     @property
     def _sized(self) -> bool:

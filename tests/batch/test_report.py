@@ -45,8 +45,8 @@ def invoke(*arguments):
 
 def test_the_figures_are_those_of_a_replay(results):
     report = json.loads(invoke("batch", "report", results / "out", "--json"))
-    sizes = ("--budget", "25%", "--budget", "50%")
-    command = ("replay", results / "in", "-p", "opal", "-p", "refold", "-m", MODEL, "-w", "8k", *sizes, "--fresh")
+    sizes = ("--size", "25%", "--size", "50%")
+    command = ("replay", results / "in", "-p", "opal", "-p", "refold", "-m", MODEL, "-w", "8k", *sizes, "--no-cache")
     replay = json.loads(invoke(*command, "--jobs", "1", "--json"))
     by_name = {row["policy"]: row for row in replay["policies"]}
     assert report["policies"][0]["policy"] == "none"

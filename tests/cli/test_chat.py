@@ -140,11 +140,11 @@ def test_tools_work_in_the_folder_and_not_outside_of_it(desk: Desk) -> None:
 
 def test_anthropic_is_spoken_too_and_a_session_keeps_its_wire(desk: Desk) -> None:
     (desk.folder / "notes.txt").write_text("the cat is grey\n")
-    first = desk.pipes("READ it\n", "--base-url", desk.provider.url, "--wire", "anthropic", "--session", "cat")
+    first = desk.pipes("READ it\n", "--base-url", desk.provider.url, "--format", "anthropic", "--session", "cat")
     assert first.stdout == "I look.\nThe tool said: the cat is grey\n"
     desk.pipes("and now\n", "--base-url", desk.provider.url, "--session", "cat")
     assert {received.wire for received in desk.provider.received} == {"anthropic"}
-    refused(desk.pipes("hi\n", "--session", "cat", "--wire", "openai-chat"), 2, "--wire")
+    refused(desk.pipes("hi\n", "--session", "cat", "--format", "openai-chat"), 2, "--format")
 
 
 def test_a_command_runs_only_after_a_person_has_agreed(desk: Desk) -> None:
@@ -199,7 +199,7 @@ def test_context_is_shown_in_colour_with_its_parts_and_the_sum_is_right(desk: De
 
 def test_the_line_above_60_percent_becomes_a_warning_at_the_threshold(desk: Desk) -> None:
     (desk.folder / "notes.txt").write_text("".join(f"line {number} of the notes\n" for number in range(205)))
-    done = desk.pipes("READ it\n" * 4, "--disable-compaction")
+    done = desk.pipes("READ it\n" * 4, "--trigger", "never")
     assert done.returncode == 0, done.stderr
     told = [line for line in done.stderr.splitlines() if "of the context used" in line]
     assert len(told) == 2
@@ -216,7 +216,7 @@ def test_the_line_above_60_percent_becomes_a_warning_at_the_threshold(desk: Desk
 def test_the_threshold_is_a_flag(desk: Desk) -> None:
     (desk.folder / "notes.txt").write_text("".join(f"line {number} of the notes\n" for number in range(200)))
     assert "Compaction complete" not in desk.pipes("READ it\n" * 2).stderr
-    done = desk.pipes("READ it\n" * 4 + "/card\n", "--compact-threshold", "0.3", "--policy", "wolffish")
+    done = desk.pipes("READ it\n" * 4 + "/card\n", "--trigger", "0.3", "--policy", "wolffish")
     assert "Compaction complete" in done.stderr
     assert re.search(r"[\d,]+ tokens saved", done.stderr)
     (reads,) = (int(number) for number in re.findall(r"(\d+) made smaller", done.stderr)[-1:])

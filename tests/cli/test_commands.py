@@ -117,7 +117,7 @@ def test_patterns_stand_for_the_files_they_match(run: Run, folder: Path) -> None
 
 
 def test_of_many_turns_the_largest_are_shown_in_order(run: Run, chat: Path) -> None:
-    shown = run("stats", chat, "--top", "2").stdout
+    shown = run("stats", chat, "--limit", "2").stdout
     turns = [line for line in shown.splitlines() if "Look at step" in line]
     assert len(turns) == 2
     assert any(line.endswith("20 others") for line in shown.splitlines())
@@ -130,7 +130,7 @@ def test_a_conversation_without_a_user_has_no_turns(run: Run, tmp_path: Path) ->
 
 
 def test_a_plan_names_each_message_what_happens_and_why(run: Run, chat: Path) -> None:
-    result = run("plan", chat, "--window", "8k", "--policy", "neurolink", "--all")
+    result = run("plan", chat, "--window", "8k", "--policy", "neurolink", "--full")
     assert result.exit_code == 0
     rows = [line for line in result.stdout.splitlines() if " read_file " in line]
     assert len(rows) >= 40
@@ -140,7 +140,7 @@ def test_a_plan_names_each_message_what_happens_and_why(run: Run, chat: Path) ->
 
 def test_long_runs_of_one_fate_are_one_line_unless_all_is_asked(run: Run, chat: Path) -> None:
     short = run("plan", chat, "--window", "8k", "--policy", "neurolink").stdout.splitlines()
-    long = run("plan", chat, "--window", "8k", "--policy", "neurolink", "--all").stdout.splitlines()
+    long = run("plan", chat, "--window", "8k", "--policy", "neurolink", "--full").stdout.splitlines()
     assert len(short) < len(long)
     assert any(line.rstrip().endswith(" messages") for line in short)
 
@@ -334,11 +334,11 @@ def test_the_demo_in_a_window_that_holds_the_session_says_that_nothing_is_to_be_
 
 
 def test_the_demo_compares_all_policies(run: Run) -> None:
-    result = run("demo", "--policies", "--policy", "neurolink")
+    result = run("demo", "--compare", "--policy", "neurolink")
     assert result.exit_code == 0
     assert "window 32,000" in result.stdout
     assert "window 200,000" in result.stdout
-    trials = json.loads(run("demo", "--policies", "--policy", "refold", "--window", "32k", "--json").stdout)
+    trials = json.loads(run("demo", "--compare", "--policy", "refold", "--window", "32k", "--json").stdout)
     tasks = [trial for trial in trials if trial["example"] == "task"]
     assert all(trial["valid"] and trial["fits"] for trial in trials if trial not in tasks)
     assert tasks

@@ -108,7 +108,7 @@ def test_the_report_for_machines_names_the_session(run: Run, session: Path) -> N
 
 def test_options_that_make_no_sense_together_are_refused(run: Run, session: Path) -> None:
     for options, words in (
-        (("--in-place", "-o", "out.json"), "--in-place and --output exclude each other"),
+        (("--in-place", "-o", "out.json"), "--in-place and --out exclude each other"),
         (("--backup", "kept"), "give both"),
         (("--in-place", "--select", "2"), "leave out the options on reading"),
         (("--in-place", "--backup", "kept", session), "--backup names one file"),

@@ -42,7 +42,7 @@ def run(tmp_path_factory):
     kept = tmp_path_factory.mktemp("kept") / "here"
 
     def invoke(*args, keep=kept, **given):
-        command = [str(arg) for arg in ("replay", *args, "--keep", keep, "--jobs", "1")]
+        command = [str(arg) for arg in ("replay", *args, "--cache", keep, "--jobs", "1")]
         result = CliRunner().invoke(cli, command, **given)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
@@ -73,7 +73,7 @@ def test_the_terminal_shows_recall_at_equal_size_between_the_bound_and_the_floor
 def test_sizes_may_be_named_in_tokens_and_shares(run, tmp_path):
     told = json.loads(
         run(
-            put(tmp_path, "a.json", tools()), "-w", "8k", "-p", "refold", "--budget", "3k", "--budget", "0.3", "--json"
+            put(tmp_path, "a.json", tools()), "-w", "8k", "-p", "refold", "--size", "3k", "--size", "0.3", "--json"
         ).output
     )
     assert list(told["limits"]) == ["30%", "3k"] or list(told["limits"]) == ["3k", "30%"]

@@ -28,7 +28,7 @@ def test_a_model_writes_the_summary_and_its_cost_is_told(run, talk, tmp_path):
     with ScriptedProvider([SUMMARY]) as provider:
         done = run(
             "compact", talk, "-p", "opal", "-w", "20k", "-o", out,
-            "--summarize-with", "gpt-4o", "--base-url", provider.openai_url,
+            "--summarizer", "gpt-4o", "--summarizer-url", provider.openai_url,
         )  # fmt: skip
     assert done.exit_code == 0
     assert "The person counted parts" in out.read_text()
@@ -38,7 +38,9 @@ def test_a_model_writes_the_summary_and_its_cost_is_told(run, talk, tmp_path):
 
 def test_nonsense_of_a_model_is_rejected_and_the_policy_goes_on(run, talk):
     with ScriptedProvider(["I'd be happy to help!"]) as provider:
-        done = run("plan", talk, "-p", "opal", "-w", "20k", "--summarize-with", "m", "--base-url", provider.openai_url)
+        done = run(
+            "plan", talk, "-p", "opal", "-w", "20k", "--summarizer", "m", "--summarizer-url", provider.openai_url
+        )
     assert done.exit_code == 0
     assert "was rejected" in done.output
 
@@ -46,7 +48,7 @@ def test_nonsense_of_a_model_is_rejected_and_the_policy_goes_on(run, talk):
 def test_a_model_that_cannot_be_reached_is_told_and_the_policy_goes_on(run, talk, monkeypatch):
     monkeypatch.setattr("refold.clients._retry.time.sleep", lambda seconds: None)
     done = run(
-        "compact", talk, "-p", "opal", "-w", "20k", "--summarize-with", "m", "--base-url", "http://127.0.0.1:9/v1"
+        "compact", talk, "-p", "opal", "-w", "20k", "--summarizer", "m", "--summarizer-url", "http://127.0.0.1:9/v1"
     )
     assert done.exit_code == 0
     assert "summarize: APIConnectionError" in done.output
@@ -55,8 +57,8 @@ def test_a_model_that_cannot_be_reached_is_told_and_the_policy_goes_on(run, talk
 
 def test_a_summarizer_may_be_configured(run, talk, tmp_path, monkeypatch):
     with ScriptedProvider([SUMMARY]) as provider:
-        monkeypatch.setenv("REFOLD_SUMMARIZE_WITH", "gpt-4o")
-        monkeypatch.setenv("REFOLD_SUMMARIZE_BASE_URL", provider.openai_url)
+        monkeypatch.setenv("REFOLD_SUMMARIZER", "gpt-4o")
+        monkeypatch.setenv("REFOLD_SUMMARIZER_URL", provider.openai_url)
         assert "The person counted" in run("compact", talk, "-p", "opal", "-w", "20k").output
         monkeypatch.setenv("REFOLD_ENABLE_SUMMARIZATION", "false")
         assert "The person counted" not in run("compact", talk, "-p", "opal", "-w", "20k").output
@@ -65,10 +67,10 @@ def test_a_summarizer_may_be_configured(run, talk, tmp_path, monkeypatch):
 
 def test_a_summarizer_without_a_key_or_with_a_wrong_address_says_so(run, talk, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    done = run("compact", talk, "-w", "20k", "--summarize-with", "gpt-4o")
+    done = run("compact", talk, "-w", "20k", "--summarizer", "gpt-4o")
     assert done.exit_code == 2
     assert "set OPENAI_API_KEY" in done.output
-    done = run("compact", talk, "-w", "20k", "--summarize-with", "gpt-4o", "--base-url", "localhost")
+    done = run("compact", talk, "-w", "20k", "--summarizer", "gpt-4o", "--summarizer-url", "localhost")
     assert done.exit_code == 2
     assert "is no base URL" in done.output
 
@@ -90,7 +92,18 @@ def test_a_model_is_sent_secrets_only_where_that_is_said(run, talk, monkeypatch)
     lines[0]["content"] += f"The key is {key}."
     talk.write_text(json.dumps(lines))
     with ScriptedProvider([SUMMARY]) as provider:
-        given = ("compact", talk, "-p", "opal", "-w", "20k", "--summarize-with", "m", "--base-url", provider.openai_url)
+        given = (
+            "compact",
+            talk,
+            "-p",
+            "opal",
+            "-w",
+            "20k",
+            "--summarizer",
+            "m",
+            "--summarizer-url",
+            provider.openai_url,
+        )
         run(*given)
         run(*given, "--keep-secrets")
         monkeypatch.setenv("REFOLD_REDACT_SECRETS", "false")

@@ -6,7 +6,7 @@ import pytest
 @pytest.fixture
 def tokens(run, tmp_path):
     def ran(*arguments):
-        return run("tokens", *arguments, "--tokens", tmp_path / "tokens.jsonl")
+        return run("tokens", *arguments, "--token-file", tmp_path / "tokens.jsonl")
 
     return ran
 
@@ -60,7 +60,7 @@ def test_keys_and_tokens_in_force_are_named_and_not_shown(run, tmp_path):
 
 
 @pytest.mark.parametrize("way", [["--check"], ["--workers", "2"], ["--port", "0"]])
-@pytest.mark.parametrize("option", ["--tls-certificate", "--tokens"])
+@pytest.mark.parametrize("option", ["--tls-certificate", "--token-file"])
 def test_files_that_cannot_be_used_are_told_before_anything_is_served(run, tmp_path, way, option):
     (tmp_path / "broken").write_text("broken\n")
     more = ["--tls-key", tmp_path / "broken"] if option == "--tls-certificate" else []

@@ -805,13 +805,13 @@ def test_n18_the_threshold_can_be_another():
 
 def test_n18_the_chat_informs_warns_and_with_the_switch_does_neither_warn_nor_compact(tmp_path):
     notes = "".join(f"line {number} of the notes\n" for number in range(205))
-    off, _ = chat(tmp_path, ["READ"] * 4, "-p", "neurolink", "--disable-compaction", notes=notes)
+    off, _ = chat(tmp_path, ["READ"] * 4, "-p", "neurolink", "--trigger", "never", notes=notes)
     told = [line for line in off.output.splitlines() if "of the context used" in line]
     assert told
     assert all(line.endswith("; compaction is switched off") for line in told)
     assert "Warning" not in off.output
     assert "Compaction" not in off.output
-    late, _ = chat(tmp_path, ["READ"] * 3, "-p", "neurolink", "--compact-threshold", "1.0", notes=notes)
+    late, _ = chat(tmp_path, ["READ"] * 3, "-p", "neurolink", "--trigger", "1.0", notes=notes)
     informed = [line for line in late.output.splitlines() if "of the context used" in line]
     assert informed
     assert all(int(line.split("%")[0].removeprefix("Warning: ")) > 60 for line in informed)
@@ -838,8 +838,8 @@ def test_n17_the_six_variables_of_the_original_are_read():
         "NEUROLINK_MEMORY_ENABLED": ("false", "memory_enabled", False),
         "NEUROLINK_SUMMARIZATION_ENABLED": ("false", "enable_summarization", False),
         "NEUROLINK_TOKEN_THRESHOLD": ("50000", "auto_compact_threshold", 50_000),
-        "NEUROLINK_SUMMARIZATION_PROVIDER": ("anthropic", "summarize_provider", "anthropic"),
-        "NEUROLINK_SUMMARIZATION_MODEL": ("gemini-2.5-flash", "summarize_with", "gemini-2.5-flash"),
+        "NEUROLINK_SUMMARIZATION_PROVIDER": ("anthropic", "summarizer_provider", "anthropic"),
+        "NEUROLINK_SUMMARIZATION_MODEL": ("gemini-2.5-flash", "summarizer", "gemini-2.5-flash"),
         "NEUROLINK_MEMORY_MAX_SESSIONS": ("7", "memory_max_sessions", 7),
     }
     settings = Settings.load(environ={name: text for name, (text, _, _) in six.items()})
@@ -883,7 +883,7 @@ def test_n17_the_provider_that_is_named_writes_the_summaries(provider, wire, tmp
         url = server.url if wire == "anthropic" else server.openai_url
         env = {
             "NEUROLINK_SUMMARIZATION_PROVIDER": provider, "NEUROLINK_SUMMARIZATION_MODEL": "claude-or-not",
-            "REFOLD_SUMMARIZE_BASE_URL": url, "XDG_DATA_HOME": str(tmp_path),
+            "REFOLD_SUMMARIZER_URL": url, "XDG_DATA_HOME": str(tmp_path),
         }  # fmt: skip
         invoked("compact", talk, "-p", "neurolink", "-w", "12k", "-o", tmp_path / "out.json", env=env)
     assert {received.wire for received in server.received} == {wire}

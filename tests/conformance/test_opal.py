@@ -234,8 +234,8 @@ def test_o06_o08_what_the_model_is_sent_over_the_wire_asks_for_every_section_and
     )
     with ScriptedProvider([summary]) as provider:
         done = CliRunner().invoke(
-            cli, ["compact", str(path), "-p", "opal", "-w", "6000", "--force", "-o", str(path), "--summarize-with", "m",
-                  "--base-url", provider.openai_url],
+            cli, ["compact", str(path), "-p", "opal", "-w", "6000", "--force", "-o", str(path), "--summarizer", "m",
+                  "--summarizer-url", provider.openai_url],
         )  # fmt: skip
     assert done.exit_code == 0, done.output
     ((system, asked),) = (received.body["messages"] for received in provider.received)

@@ -105,7 +105,7 @@ def test_v01_zero_or_less_is_accepted_by_chat_and_disables(tmp_path, threshold):
         ["READ"] * (5 if threshold == "0" else 1),
         "-p",
         "vibe",
-        f"--compact-threshold={threshold}",
+        f"--trigger={threshold}",
         notes=NOTES,
         REFOLD_CONTEXT_WARNINGS="1",
     )
@@ -117,7 +117,7 @@ def test_v01_zero_or_less_is_accepted_by_chat_and_disables(tmp_path, threshold):
 
 
 def test_v01_a_number_of_tokens_compacts_in_chat_from_the_last_call_s_total_on(tmp_path):
-    done, provider = chat(tmp_path, ["READ"] * 5, "-p", "vibe", "--compact-threshold", "4000", notes=NOTES)
+    done, provider = chat(tmp_path, ["READ"] * 5, "-p", "vibe", "--trigger", "4000", notes=NOTES)
     assert "Compaction complete" in done.output
     totals = [received.tokens for received in provider.received if received.body.get("tools")]
     first = next(place for place, size in enumerate(totals) if place and size < totals[place - 1])
@@ -296,7 +296,7 @@ def test_v06_the_prompt_has_seven_sections():
 
 
 def test_v06_the_model_is_sent_the_seven_sections_over_the_wire(tmp_path):
-    _, provider = chat(tmp_path, ["READ"] * 2, "-p", "vibe", "--compact-threshold", "2000", notes=NOTES)
+    _, provider = chat(tmp_path, ["READ"] * 2, "-p", "vibe", "--trigger", "2000", notes=NOTES)
     asked = [received.body for received in provider.received if not received.body.get("tools")]
     assert asked
     words = str(asked[0]["messages"])
@@ -514,9 +514,7 @@ def test_v09_a_compaction_begins_a_new_session_and_a_new_log_and_resets_the_midd
 
 
 def test_v09_v10_a_chat_goes_on_in_a_new_session_and_says_the_line_of_its_figures(tmp_path):
-    done, _ = chat(
-        tmp_path, ["READ"] * 4, "-p", "vibe", "--compact-threshold", "3000", "--session", "first", notes=NOTES
-    )
+    done, _ = chat(tmp_path, ["READ"] * 4, "-p", "vibe", "--trigger", "3000", "--session", "first", notes=NOTES)
     assert "Compacting conversation history…" in done.output
     lines = re.findall(r"Compaction complete: ([\d,]+) → ([\d,]+) tokens \((-\d+)%\)", done.output)
     assert lines

@@ -178,7 +178,7 @@ def test_what_is_configured_holds_for_the_gateway_unless_an_option_says_otherwis
         "--model-window",
         "yours=64k",
         REFOLD_WINDOW="50k",
-        REFOLD_SUMMARIZE_WITH="small",
+        REFOLD_SUMMARIZER="small",
         OPENAI_API_KEY="none",
     )
     assert (made.policy, made.window, made.summarizer) == ("opal", 50_000, "small")

@@ -39,7 +39,7 @@ def job(path, names=POLICIES, turns=20):
 @pytest.fixture
 def run(tmp_path):
     def invoke(*args):
-        given = [str(arg) for arg in ("replay", *args, "--keep", tmp_path / "kept", "--jobs", "1")]
+        given = [str(arg) for arg in ("replay", *args, "--cache", tmp_path / "kept", "--jobs", "1")]
         result = CliRunner().invoke(cli, given)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception

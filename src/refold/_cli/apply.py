@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 @click.command("apply")
-@click.argument("plan")
-@click.argument("file")
+@click.argument("plan", type=options.PATH)
+@options.file
 @options.output
 @options.reading
 @options.as_json

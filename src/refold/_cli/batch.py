@@ -41,12 +41,19 @@ def command() -> None:
 
 
 @click.command("run")
-@click.argument("inputs", nargs=-1, required=True, metavar="FILE...")
-@click.option("-o", "--out", required=True, metavar="DIR", help="Folder for the results, a path or a URL.")
+@click.argument("inputs", nargs=-1, required=True, metavar="FILE...", type=options.PATH)
+@click.option(
+    "-o",
+    "--out",
+    required=True,
+    metavar="DIR",
+    type=options.FOLDER,
+    help="Folder for the results, a path or a URL.",
+)
 @options.reading
 @replay_options.with_settings(policy="refold")
 @click.option("--costs-only", is_flag=True, help="Compute costs and not what is preserved, which takes longer.")
-@click.option("--jobs", type=click.IntRange(1, 256), help="Number of parallel processes; all cores by default.")
+@options.jobs_option
 @click.option("--scheduler", metavar="ADDRESS", help="Use the Dask cluster of this scheduler, as in tcp://host:8786.")
 @click.option("--retry", is_flag=True, help="Replay files again that have an error.")
 @options.as_json
@@ -94,7 +101,13 @@ def run(
 
 @click.command("report")
 @click.argument("folder", metavar="DIR")
-@click.option("--out", metavar="HTML", help="Write a report: one HTML file with all tables and a plot.")
+@click.option(
+    "-o",
+    "--out",
+    metavar="HTML",
+    type=options.PATH,
+    help="Write a report: one HTML file with all tables and a plot.",
+)
 @options.as_json
 def report(folder: str, out: str | None, as_json: bool) -> int:
     """Show what the policies cost and preserve over all transcripts of a batch, and which errors there were."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from refold._cli import options
+from refold._cli import completion, options
 from refold._cli.sessions import stored_sessions
 from refold._inspect.ages import ago
 
@@ -19,37 +19,50 @@ if TYPE_CHECKING:
     from refold.sessions import Head, Store
 
 PROMPT = "› "
-WIRES = ("openai-chat", "anthropic")
+FORMATS = ("openai-chat", "anthropic")
 HISTORY = 2_000  # lines that are remembered for the arrow keys
 
 
 @click.command("chat")
-@click.option("-m", "--model", metavar="ID", help="Model; by default what is configured.")
+@options.model_option("by default the configured one")
 @click.option("--base-url", metavar="URL", help="Base URL of the API; by default the provider's own.")
-@click.option("--wire", type=click.Choice(WIRES), help="API format; by default detected from model and URL.")
-@click.option("-p", "--policy", metavar="NAME", help="Policy by name, or a file with one; by default refold.")
+@click.option("--format", type=click.Choice(FORMATS), help="Format of the API; by default detected from model and URL.")
+@options.policy_option("by default the configured one (refold)")
 @click.option(
-    "--compact-threshold",
-    type=options.Threshold(),
-    help="Size that starts a compaction: a share of the input budget, or tokens; 0 is never.",
+    "--trigger",
+    type=options.Trigger(),
+    help="Size that starts a compaction: a share of the input budget (0.7), tokens (60k), or never, also as 0.",
 )
-@click.option("--disable-compaction", is_flag=True, help="Never compact automatically; /compact still works.")
-@click.option("-w", "--window", type=options.TokenNumber(), help="Context window in tokens; by default the model's.")
-@click.option("--summarize-with", metavar="MODEL", help="Model that writes summaries; by default the chat's.")
-@click.option("--session", metavar="ID", help="Session to continue, or the id of a new one.")
+@options.window_option("by default the model's")
+@click.option(
+    "--summarizer",
+    metavar="MODEL",
+    shell_complete=completion.models,
+    help="Model that writes summaries; by default the chat's.",
+)
+@click.option(
+    "--session", metavar="ID", shell_complete=completion.sessions, help="Session to continue, or the id of a new one."
+)
 @click.option("--resume", is_flag=True, help="Continue the last used session; with --session, it must exist.")
-@click.option("-C", "--folder", metavar="PATH", default=".", help="Folder for the tools; by default this one.")
-@click.option("-y", "--yes", is_flag=True, help="Run commands of the shell without asking.")
+@click.option(
+    "-C",
+    "--folder",
+    metavar="DIR",
+    type=options.FOLDER,
+    default=".",
+    help="Folder for the tools; by default this one.",
+)
+@options.yes_option
 @click.option("--subagents", is_flag=True, default=None, help="Give the model a tool that starts sub-agents.")
 @click.option("--task-files", is_flag=True, default=None, help="Write a file per task that the model can read back.")
 @click.option("--daily-log", is_flag=True, default=None, help="Write a log file per day, without texts.")
 @click.option("--snapshots", is_flag=True, default=None, help="Write a file per model call with the sizes behind it.")
 @click.option("--decisions", is_flag=True, default=None, help="Show a line for each check of the context's size.")
 @stored_sessions.option
-def command(session: str | None, folder: str, wire: Wire | None, *, resume: bool, yes: bool, **overrides: Any) -> int:
+def command(session: str | None, folder: str, format: Wire | None, *, resume: bool, yes: bool, **overrides: Any) -> int:
     """Talk with a small agent in the terminal.
 
-    It has file tools for one folder, and a shell that asks first.
+    It has file tools for one folder, and a shell that asks first, unless --yes is given.
     The conversation is stored, and compacted when it is due; `/help` lists its commands. The key is taken from
     OPENAI_API_KEY or ANTHROPIC_API_KEY. Without a terminal each line of standard input is a message, answers go to
     standard output, and the first failure ends it. `refold loop` is the same.
@@ -62,7 +75,7 @@ def command(session: str | None, folder: str, wire: Wire | None, *, resume: bool
     with ExitStack() as stack:
         store = stack.enter_context(stored_sessions.opened_store(None, settings))
         head, id = _choose_session(store, session, resume=resume)
-        client = _client(settings, head, wire)
+        client = _client(settings, head, format)
         stack.callback(client.close)
 
         from refold._cli.chat_session import Chat, data_folder
@@ -81,12 +94,14 @@ def _settings(overrides: dict[str, Any]) -> Settings:
     from refold.config import Settings
     from refold.errors import UsageError
 
-    threshold, off = overrides.pop("compact_threshold"), overrides.pop("disable_compaction")
-    if isinstance(threshold, float):
-        overrides["threshold"] = threshold
-    elif threshold is not None:
-        overrides["auto_compact_threshold"] = threshold
-    settings = Settings.load(overrides | ({"enabled": False} if off else {}))
+    match overrides.pop("trigger"):
+        case 0:
+            overrides["enabled"] = False
+        case float() as share:
+            overrides["threshold"] = share
+        case tokens:
+            overrides["auto_compact_threshold"] = tokens
+    settings = Settings.load(overrides)
     if settings.model is None:
         raise UsageError("which model? Give --model, set REFOLD_MODEL, or write model into refold.toml")
     settings.chosen()  # an unknown policy is reported before anything is opened
@@ -112,16 +127,16 @@ def _choose_session(store: Store, session: str | None, *, resume: bool) -> tuple
     return head, head.id
 
 
-def _client(settings: Settings, head: Head | None, wire: Wire | None) -> Client:
+def _client(settings: Settings, head: Head | None, format: Wire | None) -> Client:
     from refold.clients._factory import client
     from refold.errors import UsageError
 
     assert settings.model is not None
-    if head is not None and head.format not in WIRES:
+    if head is not None and head.format not in FORMATS:
         raise UsageError(f"session {head.id} has messages of {head.format}, which no client here supports")
-    if head is not None and wire not in (None, head.format):
-        raise UsageError(f"session {head.id} has messages of {head.format}: leave --wire out, or begin another")
-    spoken: Any = head.format if head is not None else wire
+    if head is not None and format not in (None, head.format):
+        raise UsageError(f"session {head.id} has messages of {head.format}: leave --format out, or begin another")
+    spoken: Any = head.format if head is not None else format
     return client(settings.model, settings.base_url, wire=spoken)
 
 

@@ -279,7 +279,7 @@ class Chat:
         if not model:
             return None
         return summarizer(
-            model, settings.summarizer_url, provider=settings.summarize_provider,
+            model, settings.summarizer_base_url, provider=settings.summarizer_provider,
             observers=(self._bill_summary,),
         )  # fmt: skip
 

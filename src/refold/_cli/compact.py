@@ -20,14 +20,22 @@ if TYPE_CHECKING:
 @click.command("compact")
 @options.files
 @options.output
-@click.option("--plan-out", metavar="PLAN", help="Write the plan to this file, for `refold apply` and `refold diff`.")
+@click.option(
+    "--plan-out",
+    metavar="PLAN",
+    type=options.PATH,
+    help="Write the plan to this file, for `refold apply` and `refold diff`.",
+)
 @click.option(
     "--in-place",
     is_flag=True,
     help="Write the compaction into the session file, which Claude Code, Codex or pi then resumes.",
 )
 @click.option(
-    "--backup", metavar="FILE", help="Where --in-place keeps the original; by default FILE.orig beside the session."
+    "--backup",
+    metavar="FILE",
+    type=options.PATH,
+    help="Where --in-place keeps the original; by default FILE.orig beside the session.",
 )
 @options.reading
 @options.budgeted
@@ -67,7 +75,7 @@ def command(
         raise UsageError("--plan-out keeps one plan: compact one file at a time")
     if in_place:
         if out != reading.STDIN:
-            raise UsageError("--in-place and --output exclude each other: give one")
+            raise UsageError("--in-place and --out exclude each other: give one")
         if plan_out is not None and os.path.realpath(plan_out) in {os.path.realpath(each.path) for each in named}:
             raise UsageError(f"{plan_out} is the session, and would be lost: name another file for the plan")
         return writing.compacted_in_place(files, backup, how, work, _report, as_json=as_json)

@@ -8,7 +8,9 @@ from refold._cli import options
 
 
 @click.command("config")
-@click.option("--file", metavar="PATH", help="Read this file instead of refold.toml in the working folder.")
+@click.option(
+    "--file", metavar="FILE", type=options.PATH, help="Read this file instead of refold.toml in the working folder."
+)
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="Override a setting; can be repeated.")
 @options.as_json
 def command(file: str | None, assignments: tuple[str, ...], as_json: bool) -> None:

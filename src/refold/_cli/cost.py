@@ -21,14 +21,9 @@ if TYPE_CHECKING:
 @click.command("cost")
 @options.files
 @options.reading
-@click.option("-m", "--model", metavar="ID", help="Model; sets the prices; the file's own by default.")
-@click.option(
-    "-p", "--policy", "names", multiple=True, default=("all",), show_default=True, metavar="NAME",
-    help="Policies whose cost is computed too, for one conversation; `none` for no policy.",
-)  # fmt: skip
-@click.option(
-    "-w", "--window", type=options.TokenNumber(), help="Context window for these policies; the model's by default."
-)
+@options.model_option("sets the prices; by default the file's own")
+@options.policies_option(default=options.ALL)
+@options.window_option("by default the model's")
 @replay_options.with_prices
 @click.option("--calls", "each", is_flag=True, help="Show every call.")
 @options.as_json

@@ -70,13 +70,14 @@ class DemoResult(NamedTuple):
 
 
 @click.command("demo")
-@click.option("-p", "--policy", metavar="NAME", help="Policy that compacts; refold by default.")
+@options.policy_option("by default refold")
 @click.option(
-    "-w", "--window", "windows", type=options.TokenNumber(), multiple=True, help="Context window; 200k by default."
-)
-@click.option("--policies", "compared", is_flag=True, help="Show what every policy makes of several conversations.")
+    "-w", "--window", "windows", type=options.TokenNumber(), multiple=True,
+    help="Context window in tokens; by default 200k; can be repeated with --compare.",
+)  # fmt: skip
+@click.option("--compare", is_flag=True, help="Show what every policy makes of several conversations.")
 @options.as_json
-def command(policy: str | None, windows: tuple[int, ...], compared: bool, as_json: bool) -> None:
+def command(policy: str | None, windows: tuple[int, ...], compare: bool, as_json: bool) -> None:
     """Compact a sample session: what was kept, why, the cost.
 
     The session of a coding agent is generated. Shown are also the prices of its calls, and the undo.
@@ -85,7 +86,7 @@ def command(policy: str | None, windows: tuple[int, ...], compared: bool, as_jso
 
     if policy:
         options.policy_of(policy)
-    if compared:
+    if compare:
         demo_policies.compare(policy, windows, as_json=as_json)
         return
     with show.working("Compacting a session and pricing its calls"):
@@ -193,7 +194,7 @@ def _print_result(result: DemoResult, rows: Sequence[PlanRow]) -> None:
         [
             ("refold plan FILE --window 200k", "the same for a session file of your own agent"),
             ("refold run -- AGENT", "an agent that you cannot change, behind the gateway"),
-            ("refold demo --policies", "what the six policies make of several conversations"),
+            ("refold demo --compare", "what the six policies make of several conversations"),
         ]
     )
 

@@ -1,4 +1,4 @@
-"""`refold demo --policies`: every policy on generated conversations and in an agent at work."""
+"""`refold demo --compare`: every policy on generated conversations and in an agent at work."""
 
 from __future__ import annotations
 

@@ -18,12 +18,17 @@ LINE = 240  # characters shown of a line
 
 
 @click.command("diff")
-@click.argument("file")
-@click.option("--plan", "plan", metavar="PLAN", help="Show this plan instead of making a new one.")
+@options.file
+@click.option("--plan", metavar="PLAN", type=options.PATH, help="Show this plan instead of making a new one.")
 @options.reading
 @options.budgeted
 @click.option(
-    "--lines", type=click.IntRange(1), default=8, show_default=True, help="Maximum number of lines for each message."
+    "--lines",
+    metavar="N",
+    type=click.IntRange(1),
+    default=8,
+    show_default=True,
+    help="Maximum number of lines for each message.",
 )
 @click.option("--full", is_flag=True, help="Show all lines of each message.")
 @options.as_json

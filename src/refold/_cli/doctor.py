@@ -6,12 +6,14 @@ import json
 
 import rich_click as click
 
+from refold._cli import completion, options
+
 BROKEN = 1
 
 
 @click.command("doctor")
-@click.argument("agent", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@click.argument("agent", required=False, shell_complete=completion.agents)
+@options.as_json
 def command(agent: str | None, as_json: bool) -> int:
     """Look at what was installed into AGENT, or into every agent.
 
@@ -27,11 +29,11 @@ def command(agent: str | None, as_json: bool) -> int:
     if agent is not None:
         chosen_agent(agent)
     rows: list[dict[str, object]] = []
-    for name, options in installed(agents_folder()):
+    for name, recorded in installed(agents_folder()):
         if agent in (None, name):
-            project = str(options["project"])
+            project = str(recorded["project"])
             chosen = options_of(
-                project or None, gateway=options["gateway"], mcp=options["mcp"], hooks=options["hooks"]
+                project or None, gateway=recorded["gateway"], mcp=recorded["mcp"], hooks=recorded["hooks"]
             )  # fmt: skip
             rows += [
                 {"agent": name, "project": project, "what": each.what, "well": each.well, "words": each.words}

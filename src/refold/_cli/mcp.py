@@ -8,25 +8,33 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
+from refold._cli import options
+
 if TYPE_CHECKING:
     from refold._mcp.record import Source
 
 
 @click.command("mcp")
-@click.option("--store", metavar="PLACE", help="A store instead of session files: a file or a database's URL.")
+@options.store_option("A store instead of session files: a file or a database's URL.")
 @click.option(
-    "--files", "named", multiple=True, metavar="PATH",
+    "--files", "named", multiple=True, metavar="PATH", type=options.PATH,
     help="Session files, or folders of them, instead of those in the agents' own folders.",
 )  # fmt: skip
 @click.option("--session", metavar="ID", help="The session that is meant where a call names none.")
-@click.option("--folder", metavar="DIR", help="The working folder; by default CLAUDE_PROJECT_DIR or the current one.")
 @click.option(
-    "--max-tokens", type=click.IntRange(300, 1_000_000), default=8_000, show_default=True,
-    help="Largest answer in tokens.",
+    "-C",
+    "--folder",
+    metavar="DIR",
+    type=options.FOLDER,
+    help="The working folder; by default CLAUDE_PROJECT_DIR or the current one.",
+)
+@click.option(
+    "--recall-tokens", type=options.TokenNumber(300, 1_000_000), default=8_000, show_default=True,
+    help="Largest answer of a tool in tokens.",
 )  # fmt: skip
 @click.option("--allow-undo", is_flag=True, help="Offer a tool that takes compactions of a store off.")
 def command(
-    store: str | None, named: tuple[str, ...], session: str | None, folder: str | None, max_tokens: int,
+    store: str | None, named: tuple[str, ...], session: str | None, folder: str | None, recall_tokens: int,
     allow_undo: bool,
 ) -> None:  # fmt: skip
     """Serve recall and search to an agent by MCP.
@@ -56,7 +64,7 @@ def command(
     from refold._recall.saved_outputs import agents_folder
 
     with answering_hooks(agents_folder()):
-        RecallServer(source, session=session, max_tokens=max_tokens, allow_undo=allow_undo).app().run("stdio")
+        RecallServer(source, session=session, max_tokens=recall_tokens, allow_undo=allow_undo).app().run("stdio")
 
 
 def _source(store: str | None, named: tuple[str, ...], folder: str | None, *, writable: bool) -> Source:

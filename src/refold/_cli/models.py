@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from refold._cli import options
+from refold._cli import completion, options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,14 +17,14 @@ ALL = 1_000_000
 
 
 @click.command("models")
-@click.argument("model", required=False, metavar="[ID]")
+@click.argument("model", required=False, metavar="[MODEL]", shell_complete=completion.models)
 @click.option("--provider", metavar="NAME", help="Provider that serves the model; some reduce the window.")
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="Maximum number of rows.")
+@options.limit_option()
 @options.as_json
 def command(model: str | None, provider: str | None, limit: int, as_json: bool) -> None:
     """Show window, caps and prices of a model.
 
-    Without ID, the number of known models is shown. If ID is a part of an id, all models whose id contains it are
+    Without MODEL, the number of known models is shown. If MODEL is a part of an id, all models whose id contains it are
     shown.
     """
     from refold._cli import show

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import rich_click as click
 
+from refold._cli import completion
 from refold._text.token_numbers import parse_tokens
 
 if TYPE_CHECKING:
@@ -20,22 +22,46 @@ if TYPE_CHECKING:
     from refold.transcripts import RecordedConversation
 
 __all__ = [
+    "ALL",
+    "FOLDER",
+    "MEGABYTE",
+    "PATH",
     "Goal",
+    "Megabytes",
     "PolicyOptions",
     "ReadOptions",
     "TokenNumber",
+    "Trigger",
     "as_json",
     "budgeted",
+    "counter_option",
+    "file",
     "files",
+    "jobs_option",
+    "keep_secrets_option",
+    "limit_option",
+    "model_option",
     "output",
+    "policies_option",
     "policy_of",
+    "policy_option",
     "reading",
     "sized",
+    "store_option",
     "summarized",
+    "summarizer_option",
+    "summarizer_url_option",
+    "window_option",
+    "yes_option",
 ]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+ALL = "all"
+MEGABYTE = 1024 * 1024
+LEAST_MEGABYTES, MOST_MEGABYTES = 0.001, 1024 * 1024
+PATH = click.Path(readable=False)  # whether it can be read is told where it is read
+FOLDER = click.Path(file_okay=False, readable=False)
 MOST = 100_000_000  # the largest window that refold.models takes
 
 
@@ -115,26 +141,16 @@ class TokenNumber(click.ParamType[int]):
 
     name = "tokens"
 
+    def __init__(self, least: int = 1, most: int = MOST) -> None:
+        self.least, self.most = least, most
+
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number."""
         number = parse_tokens(str(value))
-        if number is None or not 0 < number <= MOST:
-            self.fail(f"{value} is no number of tokens: give 1 to {MOST:,}, as in 200000 or 200k", param, ctx)
+        if number is None or not self.least <= number <= self.most:
+            between = f"{self.least:,} to {self.most:,}"
+            self.fail(f"{value} is no number of tokens: give {between}, as in 200000 or 200k", param, ctx)
         return number
-
-
-class Threshold(click.ParamType[int | float]):
-    """A size that starts a compaction: as a goal, or 0 or less for never (V01)."""
-
-    name = "tokens|share"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the number of tokens, 0 for never, or the share as a float."""
-        try:
-            never = float(str(value)) <= 0
-        except ValueError:
-            never = False
-        return 0 if never else Goal().convert(value, param, ctx)
 
 
 class Goal(click.ParamType[int | float]):
@@ -157,9 +173,106 @@ class Goal(click.ParamType[int | float]):
         return number
 
 
+class Trigger(click.ParamType[int | float]):
+    """A size that starts a compaction: as a goal, or `never`, which 0 and less are too (V01)."""
+
+    name = "size"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number of tokens, 0 for never, or the share as a float."""
+        try:
+            never = str(value) == "never" or float(str(value)) <= 0
+        except ValueError:
+            never = False
+        return 0 if never else Goal().convert(value, param, ctx)
+
+
+class Megabytes(click.ParamType[float]):
+    """A number of megabytes: 64, 0.5, or with a unit 512k, 64M, 1G."""
+
+    name = "mb"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number of megabytes."""
+        number, unit = re.fullmatch(r"(.*?)([kmg]?)b?", str(value).strip().lower(), re.S).groups()  # type: ignore[union-attr]
+        try:
+            size = float(number) * {"k": 1 / 1024, "g": 1024}.get(unit, 1)
+        except ValueError:
+            size = 0
+        if not LEAST_MEGABYTES <= size <= MOST_MEGABYTES:
+            self.fail(f"{value} is no size: give megabytes as in 64, or with a unit as in 512k, 8M or 1G", param, ctx)
+        return size
+
+
+def policy_option(default: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return the option `-p`, one policy; `default` says which it is by default."""
+    return click.option(
+        "-p", "--policy", metavar="POLICY", shell_complete=completion.policies,
+        help=f"Policy by name, or a file with one; {default}.",
+    )  # fmt: skip
+
+
+def policies_option(default: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return the option `-p` for policies that are compared."""
+    return click.option(
+        "-p", "--policy", "names", multiple=True, default=(default,), show_default=True, metavar="POLICY",
+        shell_complete=completion.policies,
+        help="Policy by name, a file with one, `all`, or `none` for no compaction; can be repeated.",
+    )  # fmt: skip
+
+
+def model_option(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return the option `-m`; `what` says what the model sets."""
+    return click.option("-m", "--model", metavar="MODEL", shell_complete=completion.models, help=f"Model; {what}.")
+
+
+def window_option(default: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return the option `-w`; `default` says which window it is by default."""
+    return click.option("-w", "--window", type=TokenNumber(), help=f"Context window in tokens; {default}.")
+
+
+def store_option(meaning: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return the option `--store`; `meaning` says what is stored there."""
+    return click.option("--store", metavar="PLACE", type=PATH, help=meaning)
+
+
+def limit_option(default: int = 20) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return the option `--limit`, the rows of a table."""
+    return click.option(
+        "--limit", type=click.IntRange(1, 10_000), default=default, show_default=True, metavar="N",
+        help="Maximum number of rows.",
+    )  # fmt: skip
+
+
+counter_option = click.option(
+    "--counter",
+    type=click.Choice(["exact", "policy"]),
+    help="Count with the model's tokenizer, or with the policy's estimate.",
+)
+jobs_option = click.option(
+    "-j", "--jobs", type=click.IntRange(1, 256), metavar="N", help="Number of parallel processes; by default all cores."
+)
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+summarizer_option = click.option(
+    "--summarizer", metavar="MODEL", shell_complete=completion.models,
+    help="Model that writes summaries; by default the configured one, if there is one.",
+)  # fmt: skip
+summarizer_url_option = click.option(
+    "--summarizer-url", metavar="URL", help="Base URL of that model: any OpenAI-compatible server."
+)
+keep_secrets_option = click.option(
+    "--keep-secrets", is_flag=True, help="Do not remove keys and passwords from what that model receives."
+)
+
+
 def files(function: Callable[P, R]) -> Callable[P, R]:
     """Add the files to read."""
-    return click.argument("files", nargs=-1, required=True, metavar="FILE...")(function)
+    return click.argument("files", nargs=-1, required=True, metavar="FILE...", type=PATH)(function)
+
+
+def file(function: Callable[P, R]) -> Callable[P, R]:
+    """Add the one file to read."""
+    return click.argument("file", type=PATH)(function)
 
 
 def as_json(function: Callable[P, R]) -> Callable[P, R]:
@@ -170,7 +283,7 @@ def as_json(function: Callable[P, R]) -> Callable[P, R]:
 def output(function: Callable[P, R]) -> Callable[P, R]:
     """Add `-o OUT`."""
     return click.option(
-        "-o", "--output", "out", default="-", metavar="OUT",
+        "-o", "--out", default="-", metavar="OUT", type=PATH,
         help="Where to write: a file (one message a line if it ends in .jsonl), `-`, or a folder for several files.",
     )(function)  # fmt: skip
 
@@ -178,13 +291,19 @@ def output(function: Callable[P, R]) -> Callable[P, R]:
 def reading(function: Callable[..., R]) -> Callable[..., R]:
     """Add the options on reading; the command gets them as one `how`."""
 
-    @click.option("--kind", metavar="KIND", help="Kind of session file; detected from the content by default.")
-    @click.option("--format", "shape", metavar="FORMAT", help="Format of the messages; detected by default.")
+    @click.option(
+        "--kind", metavar="KIND", shell_complete=completion.kinds,
+        help="Kind of session file; by default detected from the content.",
+    )  # fmt: skip
+    @click.option(
+        "--format", "shape", metavar="FORMAT", shell_complete=completion.formats,
+        help="Format of the messages; by default detected.",
+    )  # fmt: skip
     @click.option("--lenient", is_flag=True, help="Skip damaged lines and list them.")
     @click.option(
         "--select",
         metavar="NAME|N|all",
-        help="The conversation to read if a file contains several; the first by default.",
+        help="The conversation to read if a file contains several; by default the first.",
     )
     @functools.wraps(function)
     def read(kind: str | None, shape: str | None, lenient: bool, select: str | None, *args: Any, **rest: Any) -> R:
@@ -197,15 +316,13 @@ def reading(function: Callable[..., R]) -> Callable[..., R]:
 def summarized(function: Callable[..., R]) -> Callable[..., R]:
     """Add the options on a model that writes summaries; the command gets them as `handlers`."""
 
-    @click.option("--summarize-with", metavar="MODEL", help="Model that writes summaries; none by default.")
-    @click.option("--base-url", metavar="URL", help="URL of that model: any OpenAI-compatible server.")
-    @click.option(
-        "--keep-secrets", is_flag=True, help="Do not remove keys and passwords from what that model receives."
-    )
+    @summarizer_option
+    @summarizer_url_option
+    @keep_secrets_option
     @functools.wraps(function)
-    def summarize(summarize_with: str | None, base_url: str | None, keep_secrets: bool, *args: Any, **rest: Any) -> R:
+    def summarize(summarizer: str | None, summarizer_url: str | None, keep_secrets: bool, *args: Any, **rest: Any) -> R:
         redact = False if keep_secrets else None
-        return function(*args, handlers=_summary_handlers(summarize_with, base_url, redact), **rest)
+        return function(*args, handlers=_summary_handlers(summarizer, summarizer_url, redact), **rest)
 
     return summarize
 
@@ -220,21 +337,13 @@ def budgeted(function: Callable[..., R]) -> Callable[..., R]:
     return _gathered(function, (*_POLICY, *_SIZE, *_RUN))
 
 
-_POLICY = (
-    click.option(
-        "-p", "--policy", help="Name of a policy, or a file with one; by default the configured one (refold)."
-    ),
-)
+_POLICY = (policy_option("by default the configured one (refold)"),)
 _SIZE = (
-    click.option("-w", "--window", type=TokenNumber(), help="Context window in tokens."),
-    click.option("-m", "--model", metavar="ID", help="Model; sets the window and the tokenizer."),
+    window_option("by default that of the model or the file"),
+    model_option("sets the window and the tokenizer; by default the file's own"),
     click.option("--budget", type=TokenNumber(), help="Maximum size of the whole request in tokens, counted exactly."),
     click.option("--max-output", type=TokenNumber(), help="Maximum size of the response in tokens."),
-    click.option(
-        "--counter",
-        type=click.Choice(["exact", "policy"]),
-        help="Count with the model's tokenizer, or with the policy's estimate.",
-    ),
+    counter_option,
     click.option(
         "--reported", is_flag=True, help="Measure with the provider's last usage report in the file, if there is one."
     ),
@@ -308,13 +417,15 @@ def _summary_handlers(model: str | None, base_url: str | None, redact: bool | No
     from refold.config import Settings
     from refold.handlers import Handlers
 
-    settings = Settings.load({"summarize_with": model, "summarize_base_url": base_url, "redact_secrets": redact})
+    settings = Settings.load({"summarizer": model, "summarizer_url": base_url, "redact_secrets": redact})
     if settings.summarizer_model is None:
         return Handlers()
     from refold.clients._factory import client
     from refold.summaries.summarizers import guarded, model_summarizer, retrying
 
-    policy_options = client(settings.summarizer_model, settings.summarizer_url, provider=settings.summarize_provider)
+    policy_options = client(
+        settings.summarizer_model, settings.summarizer_base_url, provider=settings.summarizer_provider
+    )
     if (context := click.get_current_context()) is not None:
         context.call_on_close(policy_options.close)
     size = settings.window_of(policy_options.model)

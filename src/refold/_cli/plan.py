@@ -23,11 +23,11 @@ LONG = 3  # a run of messages with one fate and more than this many is one line
 
 
 @click.command("plan")
-@click.argument("file")
+@options.file
 @options.reading
 @options.budgeted
 @options.summarized
-@click.option("--all", "every", is_flag=True, help="Show every message on a line of its own.")
+@click.option("--full", "every", is_flag=True, help="Show every message on a line of its own.")
 @options.as_json
 def command(
     file: str,

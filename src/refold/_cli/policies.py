@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from refold._cli import options
+from refold._cli import completion, options
 
 if TYPE_CHECKING:
     from refold.core.budget import Limit
@@ -14,28 +14,28 @@ if TYPE_CHECKING:
 
 
 @click.command("policies")
-@click.argument("name", required=False)
+@click.argument("policy", required=False, shell_complete=completion.policies)
 @options.as_json
-def command(name: str | None, as_json: bool) -> None:
+def command(policy: str | None, as_json: bool) -> None:
     """List the policies, or show the steps of one.
 
-    With NAME, or a file with a policy, its steps and their options are shown.
+    With POLICY, or a file with a policy, its steps and their options are shown.
     """
     from refold import policies
     from refold._cli import show
 
-    if name is None:
+    if policy is None:
         listed = [policies.find(each) for each in policies.names()]
         if as_json:
             show.emit([_plain(policy) for policy in listed])
         else:
             _list(listed)
         return
-    policy = options.policy_of(name)
+    chosen = options.policy_of(policy)
     if as_json:
-        show.emit(_plain(policy))
+        show.emit(_plain(chosen))
     else:
-        _one(policy)
+        _one(chosen)
 
 
 def _list(listed: list[Policy]) -> None:

@@ -19,17 +19,28 @@ if TYPE_CHECKING:
 @options.files
 @options.reading
 @replay_options.with_settings(policy=replay_options.ALL)
-@click.option("--out", metavar="HTML", help="Write a report: one HTML file with all tables and plots.")
-@click.option("--plots", metavar="DIR", help="Write each plot as an SVG file into this folder.")
+@click.option(
+    "-o",
+    "--out",
+    metavar="HTML",
+    type=options.PATH,
+    help="Write a report: one HTML file with all tables and plots.",
+)
+@click.option("--plots", metavar="DIR", type=options.FOLDER, help="Write each plot as an SVG file into this folder.")
 @click.option("--png", is_flag=True, help="With --plots: write each plot as a PNG file too.")
-@click.option("--keep", metavar="DIR", help="Folder for stored results; the user's cache folder by default.")
-@click.option("--fresh", is_flag=True, help="Neither read nor store results.")
-@click.option("--jobs", type=click.IntRange(1, 256), help="Number of parallel processes; all cores by default.")
+@click.option(
+    "--cache",
+    metavar="DIR",
+    type=options.FOLDER,
+    help="Folder for stored results; by default in your cache folder.",
+)
+@click.option("--no-cache", is_flag=True, help="Neither read nor store results.")
+@options.jobs_option
 @options.as_json
 def command(
     files: tuple[str, ...], how: options.ReadOptions, names: tuple[str, ...], model: str | None, window: int | None,
     sizes: tuple[int | float, ...], goal: int | float | None, out: str | None, plots: str | None, png: bool,
-    keep: str | None, fresh: bool, jobs: int | None, as_json: bool, **prices: float | None,
+    cache: str | None, no_cache: bool, jobs: int | None, as_json: bool, **prices: float | None,
 ) -> int:  # fmt: skip
     """Compare what policies preserve and cost, without a model.
 
@@ -53,7 +64,7 @@ def command(
     if png:
         _png.ready()
     settings = ReplaySettings(
-        model, window, goal, replay_options.user_prices(prices), "" if fresh else keep or _cache_folder(), sizes
+        model, window, goal, replay_options.user_prices(prices), "" if no_cache else cache or _cache_folder(), sizes
     )
     replayed_runs = _replayed(files, how, replay_options.selected_policies(names), settings, jobs)
     if not replayed_runs:

@@ -12,7 +12,7 @@ from refold._cli import options
 if TYPE_CHECKING:
     from refold.replay.pricing import UserPrices
 
-ALL = "all"
+ALL = options.ALL
 R = TypeVar("R")
 
 
@@ -26,7 +26,7 @@ def with_prices(function: Callable[..., R]) -> Callable[..., R]:
     ):
         function = click.option(
             f"--price-{name}", type=click.FloatRange(min=0), metavar="USD",
-            help=f"US dollars for a million {what}; from the table of models by default.",
+            help=f"US dollars for a million {what}; by default from the table of models.",
         )(function)  # fmt: skip
     return function
 
@@ -37,17 +37,14 @@ def with_settings(*, policy: str) -> Callable[[Callable[..., R]], Callable[..., 
     def decorated(function: Callable[..., R]) -> Callable[..., R]:
         for option in reversed(
             (
-                click.option("-p", "--policy", "names", multiple=True, default=(policy,), show_default=True,
-                             metavar="NAME", help="Policy, a file with one, or `all`; can be repeated."),
-                click.option("-m", "--model", metavar="ID",
-                             help="Model; sets prices, window and tokenizer; the file's own by default."),
-                click.option("-w", "--window", type=options.TokenNumber(),
-                             help="Context window in tokens; the model's by default."),
-                click.option("--budget", "sizes", multiple=True, type=options.Goal(), default=("10%", "25%", "50%"),
+                options.policies_option(default=policy),
+                options.model_option("sets prices, window and tokenizer; by default the file's own"),
+                options.window_option("by default the model's"),
+                click.option("--size", "sizes", multiple=True, type=options.Goal(), default=("10%", "25%", "50%"),
                              show_default=True, help="Size at which the policies are compared, in tokens or as a "
                              "share of the history; can be repeated."),
                 click.option("--goal", type=options.Goal(),
-                             help="Size at which compaction may stop; the policy's own by default."),
+                             help="Size at which compaction may stop; by default the policy's own."),
                 with_prices,
             )
         ):  # fmt: skip

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from refold._cli import show
+from refold._cli import options, show
 from refold._cli.gateway_file import KEYS, from_file, in_force, named_file
 from refold._cli.options import TokenNumber
 from refold._cli.tokens import default_file, file_option
@@ -36,16 +36,14 @@ NAMES = {
     "GEMINI_API_BASE": ("gemini", ""),
 }
 
-MEGABYTE = 1024 * 1024
-
 
 def acting(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say how a gateway acts, and hand them over as keywords of its settings."""
-    options = (
+    gateway_options = (
         click.option("--openai", metavar="URL", help="Base URL for OpenAI's paths: any OpenAI-compatible server."),
         click.option("--anthropic", metavar="URL", help="Base URL for Anthropic's paths."),
         click.option("--gemini", metavar="URL", help="Base URL for Gemini's paths."),
-        click.option("--policy", help="Policy; by default the configured one (refold)."),
+        options.policy_option("by default the configured one (refold)"),
         click.option("--model-policy", "model_policies", multiple=True, metavar="MODEL=POLICY",
                      help="Policy for one model."),
         click.option("--route-policy", "route_policies", multiple=True, metavar="ROUTE=POLICY",
@@ -63,16 +61,15 @@ def acting(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Mode for one route."),
         click.option("--model-native-compaction", "model_native_compactions", multiple=True, metavar="MODEL=MODE",
                      help="Mode for one model."),
-        click.option("--window", type=TokenNumber(), help="Context window of all models in tokens (200k, 1M)."),
+        click.option("-w", "--window", type=TokenNumber(), help="Context window of all models in tokens (200k, 1M)."),
         click.option("--model-window", "model_windows", multiple=True, metavar="MODEL=TOKENS",
                      help="Context window of one model."),
-        click.option("--store", metavar="PLACE", help="A file (the default), a postgresql:// URL, or memory."),
+        options.store_option("Place of the conversations: a file (the default), a postgresql:// URL, or memory."),
         click.option("--retention", type=click.FloatRange(0), default=30.0, show_default=True, metavar="DAYS",
                      help="Delete a conversation after this many days without use; 0: never."),
-        click.option("--summarizer", metavar="MODEL", help="Model that writes summaries."),
-        click.option("--summarizer-url", metavar="URL", help="Base URL of that model."),
-        click.option("--keep-secrets", is_flag=True,
-                     help="Do not remove keys and passwords from what that model receives."),
+        options.summarizer_option,
+        options.summarizer_url_option,
+        options.keep_secrets_option,
         click.option("--strict", is_flag=True,
                      help="Reject a request whose compaction fails, instead of forwarding it."),
         click.option("--shadow", is_flag=True, help="Plan and report, but change nothing."),
@@ -84,10 +81,13 @@ def acting(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--require-token", is_flag=True, help="Require a token of clients on this machine too."),
         click.option("--rate", type=click.IntRange(0), default=0, metavar="N",
                      help="Requests a minute for each token; 0: no limit."),
-        click.option("--openai-key-file", metavar="FILE", help="File with the key for OpenAI's paths."),
-        click.option("--anthropic-key-file", metavar="FILE", help="File with the key for Anthropic's paths."),
-        click.option("--gemini-key-file", metavar="FILE", help="File with the key for Gemini's paths."),
-        click.option("--connections", type=click.IntRange(0), default=0,
+        click.option("--openai-key-file", metavar="FILE", type=options.PATH,
+                     help="File with the key for OpenAI's paths."),
+        click.option("--anthropic-key-file", metavar="FILE", type=options.PATH,
+                     help="File with the key for Anthropic's paths."),
+        click.option("--gemini-key-file", metavar="FILE", type=options.PATH,
+                     help="File with the key for Gemini's paths."),
+        click.option("--connections", type=click.IntRange(0), default=0, metavar="N",
                      help="Maximum number of connections to providers; 0: no limit."),
         click.option("--connect-timeout", type=click.FloatRange(0.1), default=20.0, show_default=True,
                      metavar="SECONDS", help="Longest time to connect to a provider."),
@@ -101,13 +101,13 @@ def acting(command: Callable[..., Any]) -> Callable[..., Any]:
                      metavar="SECONDS", help="Longest time for the headers of a request."),
         click.option("--drain-timeout", type=click.FloatRange(0), default=60.0, show_default=True,
                      metavar="SECONDS", help="Time for running requests after SIGTERM or Ctrl-C."),
-        click.option("--max-body", type=click.FloatRange(0.001), default=64.0, show_default=True, metavar="MB",
-                     help="Largest body of a request."),
-        click.option("--memory", type=click.FloatRange(0.001), default=512.0, show_default=True, metavar="MB",
+        click.option("--max-body", type=options.Megabytes(), default=64.0, show_default=True,
+                     help="Largest body of a request; a number of megabytes, or with a unit as in 512k or 1G."),
+        click.option("--memory", type=options.Megabytes(), default=512.0, show_default=True,
                      help="Memory for conversations; those used least recently leave it first."),
-        click.option("--recall-rounds", type=click.IntRange(1), default=3, show_default=True,
+        click.option("--recall-rounds", type=click.IntRange(1), default=3, show_default=True, metavar="N",
                      help="How often the recall tool is answered within one answer."),
-        click.option("--recall-tokens", type=click.IntRange(200), default=6_000, show_default=True,
+        click.option("--recall-tokens", type=TokenNumber(200), default=6_000, show_default=True,
                      help="Largest answer of the recall tool in tokens."),
         click.option("--background/--no-background", default=True, show_default=True,
                      help="Compact beside the traffic where the request still fits, or always before it."),
@@ -119,7 +119,7 @@ def acting(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(acts=acts, **keywords)
 
     decorated: Callable[..., Any] = wrapped
-    for option in reversed(options):
+    for option in reversed(gateway_options):
         decorated = option(decorated)
     names = [param.name for param in decorated.__click_params__]  # type: ignore[attr-defined]
     return decorated
@@ -138,6 +138,7 @@ class _FromFile(click.RichCommand):
 @click.option(
     "--config",
     metavar="FILE",
+    type=options.PATH,
     is_eager=True,
     expose_value=False,
     callback=from_file,
@@ -145,9 +146,15 @@ class _FromFile(click.RichCommand):
 )
 @click.option("--check", is_flag=True, help="Check options and store, print what would be in force, and stop.")
 @click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Address to listen on; any other one needs a token."
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="Address to listen on; any other one needs a token.",
 )
-@click.option("--port", type=click.IntRange(0, 65_535), default=8787, show_default=True, help="Port; 0: any free port.")
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), default=8787, show_default=True, metavar="PORT", help="0: any free port."
+)
 @click.option(
     "--log-level",
     type=click.Choice(LEVELS),
@@ -167,10 +174,17 @@ class _FromFile(click.RichCommand):
     type=click.IntRange(1, 64),
     default=1,
     show_default=True,
+    metavar="N",
     help="Processes that serve; they share conversations through the store.",
 )
-@click.option("--tls-certificate", default="", metavar="FILE", help="Certificate chain in PEM; clients come by https.")
-@click.option("--tls-key", default="", metavar="FILE", help="Key of the certificate, in PEM.")
+@click.option(
+    "--tls-certificate",
+    default="",
+    metavar="FILE",
+    type=options.PATH,
+    help="Certificate chain in PEM; clients come by https.",
+)
+@click.option("--tls-key", default="", metavar="FILE", type=options.PATH, help="Key of the certificate, in PEM.")
 @acting
 @click.pass_context
 def command(
@@ -220,10 +234,10 @@ def gateway_settings(acts: dict[str, Any], **more: Any) -> GatewaySettings:
     upstreams = {provider: url or _from_environment(provider) or UPSTREAMS[provider] for provider, url in named.items()}
     _summarizer(acts["summarizer"], acts["summarizer_url"])
     store = acts.pop("store") or _default_store()
-    acts["max_body"], acts["memory"] = (round(acts[name] * MEGABYTE) for name in ("max_body", "memory"))
+    acts["max_body"], acts["memory"] = (round(acts[name] * options.MEGABYTE) for name in ("max_body", "memory"))
     files = {provider: acts.pop(name) for provider, name in zip(UPSTREAMS, KEY_FILES, strict=True)}
     keys = {provider: key for provider, file in files.items() if (key := _key(provider, file))}
-    tokens = acts.pop("tokens") or default_file()
+    tokens = acts.pop("token_file") or default_file()
     more.setdefault("admin_token", os.environ.get("REFOLD_ADMIN_TOKEN", ""))
     days, size, triggers = acts.pop("retention"), acts.pop("trigger"), acts.pop("model_triggers")
     own = _configured(acts)
@@ -242,8 +256,8 @@ def gateway_settings(acts: dict[str, Any], **more: Any) -> GatewaySettings:
         window=own.window,
         windows=own.windows | windows,
         summarizer=own.summarizer_model or "",
-        summarizer_url=own.summarizer_url or "",
-        summarizer_provider=own.summarize_provider or "",
+        summarizer_url=own.summarizer_base_url or "",
+        summarizer_provider=own.summarizer_provider or "",
         redact=own.redact_secrets,
         store=store,
         retention=days * 86_400,
@@ -260,9 +274,9 @@ def _configured(acts: dict[str, Any]) -> Configured:
     """Take the options that are settings of every command out, and return these with what is configured."""
     from refold.config import Settings as Configured
 
-    keywords = {"policy": acts.pop("policy"), "window": acts.pop("window"), "summarize_with": acts.pop("summarizer")}
+    keywords = {"policy": acts.pop("policy"), "window": acts.pop("window"), "summarizer": acts.pop("summarizer")}
     redact = False if acts.pop("keep_secrets") else None
-    return Configured.load({**keywords, "summarize_base_url": acts.pop("summarizer_url"), "redact_secrets": redact})
+    return Configured.load({**keywords, "summarizer_url": acts.pop("summarizer_url"), "redact_secrets": redact})
 
 
 def serving(settings: GatewaySettings) -> Serving:

@@ -17,16 +17,12 @@ if TYPE_CHECKING:
 @click.command("stats")
 @options.files
 @options.reading
-@click.option("-m", "--model", metavar="ID", help="Model; sets the tokenizer; the file's own by default.")
-@click.option(
-    "--counter",
-    type=click.Choice(["exact", "policy"]),
-    help="Count with the model's tokenizer, or with the policy's estimate.",
-)
-@click.option("--top", type=click.IntRange(1, 1000), default=10, show_default=True, help="Rows of each table.")
+@options.model_option("sets the tokenizer; by default the file's own")
+@options.counter_option
+@options.limit_option(10)
 @options.as_json
 def command(
-    files: tuple[str, ...], how: options.ReadOptions, model: str | None, counter: str | None, top: int, as_json: bool
+    files: tuple[str, ...], how: options.ReadOptions, model: str | None, counter: str | None, limit: int, as_json: bool
 ) -> None:
     """Show where the tokens go: roles, tools, files, turns.
 
@@ -38,13 +34,13 @@ def command(
     from refold._inspect.token_table import tallied
 
     token_tables = [
-        tallied(talk.recorded, talk.label, model=model, counter=counter, top=top)
+        tallied(talk.recorded, talk.label, model=model, counter=counter, top=limit)
         for talk in reading.conversations(files, how, "Counting")
     ]  # fmt: skip
     if as_json:
         show.emit(token_tables[0] if len(token_tables) == 1 else token_tables)
     elif len(token_tables) == 1:
-        _one(token_tables[0], top)
+        _one(token_tables[0], limit)
     else:
         _many(token_tables)
 

@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from refold._cli import options
+from refold._cli import completion, options
 
 if TYPE_CHECKING:
     from refold._gateway.server.tokens import Token, TokenFile
 
-__all__ = ["command", "default_file", "file_option"]
-
-BYTES = {"k": 1024, "m": 1024**2, "g": 1024**3}
+__all__ = ["command", "default_file", "file_option", "token_file_of"]
 
 file_option = click.option(
-    "--tokens",
-    "tokens",
+    "--token-file",
     metavar="FILE",
+    type=options.PATH,
     help="File with the tokens of users and teams; by default in your data folder.",
 )
 
@@ -39,10 +37,10 @@ def command() -> None:
 @click.option("--team", metavar="NAME", help="A token of a team, whose members share their conversations.")
 @click.option("--admin", is_flag=True, help="A token that sees and changes all conversations, and reads metrics.")
 @click.option("--rate", type=click.IntRange(1), metavar="N", help="Requests a minute; by default the gateway's --rate.")
-@click.option("--max-body", metavar="SIZE", help="Largest request body in bytes (512k, 8M).")
+@click.option("--max-body", type=options.Megabytes(), help="Largest body of a request; by default the gateway's.")
 @file_option
 def create(
-    user: str | None, team: str | None, admin: bool, rate: int | None, max_body: str | None, tokens: str | None
+    user: str | None, team: str | None, admin: bool, rate: int | None, max_body: float | None, token_file: str | None
 ) -> None:
     """Create a token and print it: it cannot be shown again."""
     if (user is not None) + (team is not None) + admin != 1:
@@ -50,7 +48,9 @@ def create(
             "a token is of one user (--user NAME), one team (--team NAME) or an administrator (--admin)"
         )
     owner = f"user:{user}" if user is not None else f"team:{team}" if team is not None else ""
-    token, text = _file(tokens).create(owner, admin=admin, rate=rate or 0, max_body=_bytes(max_body) if max_body else 0)
+    token, text = token_file_of(token_file).create(
+        owner, admin=admin, rate=rate or 0, max_body=round((max_body or 0) * options.MEGABYTE)
+    )
     click.echo(f"refold: token {token.id} of {_owner(token)}; send it as x-refold-token or as the API key:", err=True)
     click.echo(text)
 
@@ -58,11 +58,11 @@ def create(
 @click.command("list")
 @file_option
 @options.as_json
-def listed(tokens: str | None, as_json: bool) -> None:
+def listed(token_file: str | None, as_json: bool) -> None:
     """List the tokens in force, the oldest first."""
     from refold._cli import show
 
-    in_force = _file(tokens).in_force()
+    in_force = token_file_of(token_file).in_force()
     if as_json:
         names = ("id", "owner", "admin", "created", "rate", "max_body")
         show.emit([{name: getattr(token, name) for name in names} for token in in_force])
@@ -84,11 +84,11 @@ def listed(tokens: str | None, as_json: bool) -> None:
 
 
 @click.command("revoke")
-@click.argument("id")
+@click.argument("id", shell_complete=completion.token_ids)
 @file_option
-def revoke(id: str, tokens: str | None) -> None:
+def revoke(id: str, token_file: str | None) -> None:
     """Revoke the token ID, the eight characters that `list` shows."""
-    token = _file(tokens).revoke(id)
+    token = token_file_of(token_file).revoke(id)
     click.echo(f"refold: token {token.id} of {_owner(token)} is revoked", err=True)
 
 
@@ -103,19 +103,12 @@ def default_file() -> str:
     return str(user_data_path("refold", appauthor=False) / "tokens.jsonl")
 
 
-def _file(tokens: str | None) -> TokenFile:
+def token_file_of(token_file: str | None) -> TokenFile:
+    """Return the file of tokens that the command line names, or the default one."""
     from refold._gateway.server.tokens import TokenFile
 
-    return TokenFile(Path(tokens or default_file()).expanduser())
+    return TokenFile(Path(token_file or default_file()).expanduser())
 
 
 def _owner(token: Token) -> str:
     return "an administrator" if token.admin else token.owner.replace(":", " ")
-
-
-def _bytes(size: str) -> int:
-    number, unit = size[:-1], size[-1:].lower()
-    text, factor = (number, BYTES[unit]) if unit in BYTES else (size, 1)
-    if not text.isdigit() or not int(text):
-        raise click.UsageError(f"--max-body {size}: use a number of bytes as in 65536, 512k or 8M")
-    return int(text) * factor

@@ -96,7 +96,7 @@ def test_a_file_that_is_removed_holds_no_token(file):
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "taken").write_text("")
-    with pytest.raises(UsageError, match=r"--tokens"):
+    with pytest.raises(UsageError, match=r"--token-file"):
         TokenFile(tmp_path / "taken" / "tokens.jsonl").create("team:red")
 
 

@@ -6,13 +6,14 @@ import sys
 
 import rich_click as click
 
+from refold._cli import completion, options
 from refold._cli.sessions import stored_sessions
 
 
 @click.command("delete")
-@click.argument("session")
+@click.argument("session", shell_complete=completion.sessions)
 @stored_sessions.option
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@options.yes_option
 def command(session: str, store: str | None, yes: bool) -> None:
     """Delete a session and its messages for good.
 

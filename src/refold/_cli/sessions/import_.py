@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import rich_click as click
 
+from refold._cli import options
 from refold._cli.sessions import stored_sessions
 
 
 @click.command("import")
-@click.argument("file")
+@click.argument("file", type=options.PATH)
 @stored_sessions.option
 @click.option("--id", "id", metavar="ID", help="Id of the new session; by default the exported one, if it is free.")
 def command(file: str, store: str | None, id: str | None) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command("list")
 @stored_sessions.option
-@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Maximum number of rows.")
+@options.limit_option()
 @options.as_json
 def command(store: str | None, limit: int, as_json: bool) -> None:
     """List the stored sessions, the last used first."""

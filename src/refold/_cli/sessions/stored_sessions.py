@@ -6,9 +6,8 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-import rich_click as click
-
 from refold import formats
+from refold._cli import options
 from refold.core.edits import Hide, Insert, Rewrite
 from refold.errors import SessionNotFound, UsageError
 
@@ -37,11 +36,9 @@ R = TypeVar("R")
 
 def option(function: Callable[..., R]) -> Callable[..., R]:
     """Add `--store`."""
-    return click.option(
-        "--store",
-        metavar="PLACE",
-        help="Place of the sessions: a file or a database's URL; by default a file of yours.",
-    )(function)
+    return options.store_option("Place of the sessions: a file or a database's URL; by default a file of yours.")(
+        function
+    )
 
 
 @contextmanager

@@ -142,7 +142,7 @@ class TokenFile:
         except FileNotFoundError:
             lines = []
         except OSError as error:
-            raise UsageError(f"{self._path} cannot be read ({error.strerror}): name a file with --tokens") from None
+            raise UsageError(f"{self._path} cannot be read ({error.strerror}): name a file with --token-file") from None
         tokens: dict[str, Token] = {}
         for number, line in enumerate(lines, 1):
             if line.strip():
@@ -169,4 +169,6 @@ class TokenFile:
             finally:
                 os.close(number)
         except OSError as error:
-            raise UsageError(f"{self._path} cannot be written ({error.strerror}): name a file with --tokens") from None
+            raise UsageError(
+                f"{self._path} cannot be written ({error.strerror}): name a file with --token-file"
+            ) from None
