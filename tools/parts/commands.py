@@ -13,7 +13,7 @@ import rich_click as click
 from msgspec.structs import asdict
 
 import refold
-from refold._cli.main import cli
+from refold._cli.main import PANELS, cli
 from refold._compaction.options import read_call
 from refold.core import _native
 from tools.parts.words import first, joined, sentence, table
@@ -83,11 +83,12 @@ def _command(command: click.Command | None, name: str, top: click.Context, level
 def _main_help(path: Path) -> str:
     top = click.Context(cli, info_name="refold")
     rows = []
-    for name in cli.list_commands(top):
-        command = cli.get_command(top, name)
-        assert command is not None, name
-        rows.append((f"[`{name}`](#{name})", first(command.help)))
-    return f"{inspect.cleandoc(cli.help or '')}\n\n{table(('command', 'what it does'), rows)}"
+    for panel, names in PANELS.items():
+        for place, name in enumerate(names):
+            command = cli.get_command(top, name)
+            assert command is not None, name
+            rows.append(("" if place else f"**{panel}**", f"[`{name}`](#{name})", first(command.help)))
+    return f"{inspect.cleandoc(cli.help or '')}\n\n{table(('', 'command', 'what it does'), rows)}"
 
 
 PARTS: dict[str, Callable[[Path], str]] = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from refold._cli import completion, options
+from refold._cli import completers, options
 from refold._cli.sessions import stored_sessions
 from refold._inspect.ages import ago
 
@@ -37,11 +37,11 @@ HISTORY = 2_000  # lines that are remembered for the arrow keys
 @click.option(
     "--summarizer",
     metavar="MODEL",
-    shell_complete=completion.models,
+    shell_complete=completers.models,
     help="Model that writes summaries; by default the chat's.",
 )
 @click.option(
-    "--session", metavar="ID", shell_complete=completion.sessions, help="Session to continue, or the id of a new one."
+    "--session", metavar="ID", shell_complete=completers.sessions, help="Session to continue, or the id of a new one."
 )
 @click.option("--resume", is_flag=True, help="Continue the last used session; with --session, it must exist.")
 @click.option(

@@ -6,13 +6,13 @@ import json
 
 import rich_click as click
 
-from refold._cli import completion, options
+from refold._cli import completers, options
 
 BROKEN = 1
 
 
 @click.command("doctor")
-@click.argument("agent", required=False, shell_complete=completion.agents)
+@click.argument("agent", required=False, shell_complete=completers.agents)
 @options.as_json
 def command(agent: str | None, as_json: bool) -> int:
     """Look at what was installed into AGENT, or into every agent.

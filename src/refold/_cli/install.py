@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import rich_click as click
 
-from refold._cli import completion
+from refold._cli import completers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +52,7 @@ def options_of(project: str | None, *, gateway: str = "", mcp: bool = True, hook
 
 
 @click.command("install")
-@click.argument("agent", shell_complete=completion.agents)
+@click.argument("agent", shell_complete=completers.agents)
 @scoped
 @click.option("--gateway", metavar="URL", default="", help="The base URL of a gateway that the agent is to use.")
 @click.option("--no-mcp", is_flag=True, help="Leave out the MCP server.")

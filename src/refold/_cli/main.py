@@ -18,7 +18,8 @@ PANELS = {
     "Run": ("chat", "run", "serve", "mcp"),
     "Agents": ("install", "uninstall", "doctor"),
     "Stores": ("sessions", "page", "tokens"),
-    "Look up": ("models", "policies", "config"),
+    "Look up": ("models", "policies"),
+    "Set up": ("config", "completion"),
 }
 COMMANDS = tuple(name for names in PANELS.values() for name in names)
 HIDDEN = {"hook": "hook", "loop": "chat"}

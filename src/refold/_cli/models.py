@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from refold._cli import completion, options
+from refold._cli import completers, options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ ALL = 1_000_000
 
 
 @click.command("models")
-@click.argument("model", required=False, metavar="[MODEL]", shell_complete=completion.models)
+@click.argument("model", required=False, metavar="[MODEL]", shell_complete=completers.models)
 @click.option("--provider", metavar="NAME", help="Provider that serves the model; some reduce the window.")
 @options.limit_option()
 @options.as_json

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import rich_click as click
 
-from refold._cli import completion
+from refold._cli import completers
 from refold._text.token_numbers import parse_tokens
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ class Megabytes(click.ParamType[float]):
 def policy_option(default: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return the option `-p`, one policy; `default` says which it is by default."""
     return click.option(
-        "-p", "--policy", metavar="POLICY", shell_complete=completion.policies,
+        "-p", "--policy", metavar="POLICY", shell_complete=completers.policies,
         help=f"Policy by name, or a file with one; {default}.",
     )  # fmt: skip
 
@@ -216,14 +216,14 @@ def policies_option(default: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return the option `-p` for policies that are compared."""
     return click.option(
         "-p", "--policy", "names", multiple=True, default=(default,), show_default=True, metavar="POLICY",
-        shell_complete=completion.policies,
+        shell_complete=completers.policies,
         help="Policy by name, a file with one, `all`, or `none` for no compaction; can be repeated.",
     )  # fmt: skip
 
 
 def model_option(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return the option `-m`; `what` says what the model sets."""
-    return click.option("-m", "--model", metavar="MODEL", shell_complete=completion.models, help=f"Model; {what}.")
+    return click.option("-m", "--model", metavar="MODEL", shell_complete=completers.models, help=f"Model; {what}.")
 
 
 def window_option(default: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -254,7 +254,7 @@ jobs_option = click.option(
 )
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 summarizer_option = click.option(
-    "--summarizer", metavar="MODEL", shell_complete=completion.models,
+    "--summarizer", metavar="MODEL", shell_complete=completers.models,
     help="Model that writes summaries; by default the configured one, if there is one.",
 )  # fmt: skip
 summarizer_url_option = click.option(
@@ -292,11 +292,11 @@ def reading(function: Callable[..., R]) -> Callable[..., R]:
     """Add the options on reading; the command gets them as one `how`."""
 
     @click.option(
-        "--kind", metavar="KIND", shell_complete=completion.kinds,
+        "--kind", metavar="KIND", shell_complete=completers.kinds,
         help="Kind of session file; by default detected from the content.",
     )  # fmt: skip
     @click.option(
-        "--format", "shape", metavar="FORMAT", shell_complete=completion.formats,
+        "--format", "shape", metavar="FORMAT", shell_complete=completers.formats,
         help="Format of the messages; by default detected.",
     )  # fmt: skip
     @click.option("--lenient", is_flag=True, help="Skip damaged lines and list them.")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from refold._cli import completion, options
+from refold._cli import completers, options
 
 if TYPE_CHECKING:
     from refold.core.budget import Limit
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @click.command("policies")
-@click.argument("policy", required=False, shell_complete=completion.policies)
+@click.argument("policy", required=False, shell_complete=completers.policies)
 @options.as_json
 def command(policy: str | None, as_json: bool) -> None:
     """List the policies, or show the steps of one.

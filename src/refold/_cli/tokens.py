@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from refold._cli import completion, options
+from refold._cli import completers, options
 
 if TYPE_CHECKING:
     from refold._gateway.server.tokens import Token, TokenFile
@@ -84,7 +84,7 @@ def listed(token_file: str | None, as_json: bool) -> None:
 
 
 @click.command("revoke")
-@click.argument("id", shell_complete=completion.token_ids)
+@click.argument("id", shell_complete=completers.token_ids)
 @file_option
 def revoke(id: str, token_file: str | None) -> None:
     """Revoke the token ID, the eight characters that `list` shows."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import rich_click as click
 
-from refold._cli import completion
+from refold._cli import completers
 from refold._cli.install import chosen_agent, options_of, scoped
 
 
 @click.command("uninstall")
-@click.argument("agent", shell_complete=completion.agents)
+@click.argument("agent", shell_complete=completers.agents)
 @scoped
 @click.option("--dry-run", is_flag=True, help="Print the changes as a diff and write nothing.")
 def command(agent: str, project: str | None, dry_run: bool) -> None:

@@ -20,7 +20,6 @@ from refold.handlers import Handlers
 from refold.models import _catalog as catalog
 from refold.models.provider_errors import ProviderError, classify_error
 from refold.policies._internal import STRIP_MEDIA, drop_reasoning
-from refold.stages.fit import unshrinkable
 
 if TYPE_CHECKING:
     from refold._compaction.result import Result
@@ -270,6 +269,8 @@ def _window(fixed: Setting) -> int | None:
 
 def _overflow(fixed: Setting, messages: Messages, state: RecoveryState, problem: ProviderError) -> ContextOverflow:
     """Return the error that names what cannot be made smaller."""
+    from refold.stages.fit import unshrinkable  # with the fit engine, most of what `import refold` would load
+
     known = {"window": state.room, "plans": state.plans, "budget": None, "usage": None, "cause": Cause.OVERFLOW}
     try:
         view = request_for(messages, replace(fixed.options, **known)).view
