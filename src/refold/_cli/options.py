@@ -60,8 +60,8 @@ R = TypeVar("R")
 ALL = "all"
 MEGABYTE = 1024 * 1024
 LEAST_MEGABYTES, MOST_MEGABYTES = 0.001, 1024 * 1024
-PATH = click.Path(readable=False)  # whether it can be read is told where it is read
-FOLDER = click.Path(file_okay=False, readable=False)
+PATH = click.Path(readable=False, path_type=str)  # whether it can be read is told where it is read
+FOLDER = click.Path(file_okay=False, readable=False, path_type=str)
 MOST = 100_000_000  # the largest window that refold.models takes
 
 
