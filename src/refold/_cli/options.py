@@ -45,6 +45,7 @@ __all__ = [
     "policies_option",
     "policy_of",
     "policy_option",
+    "port_option",
     "reading",
     "sized",
     "store_option",
@@ -241,6 +242,14 @@ def limit_option(default: int = 20) -> Callable[[Callable[P, R]], Callable[P, R]
     return click.option(
         "--limit", type=click.IntRange(1, 10_000), default=default, show_default=True, metavar="N",
         help="Maximum number of rows.",
+    )  # fmt: skip
+
+
+def port_option(default: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return the option `--port`, where a server listens."""
+    return click.option(
+        "--port", type=click.IntRange(0, 65_535), default=default, show_default=True, metavar="PORT",
+        help="Port to listen on; 0: any free one.",
     )  # fmt: skip
 
 

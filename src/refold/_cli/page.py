@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
+from refold._cli import options
 from refold._cli.sessions import stored_sessions
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ HOST = "127.0.0.1"
 
 @click.command("page")
 @stored_sessions.option
-@click.option("--port", type=click.IntRange(0, 65_535), default=8788, show_default=True, help="Port; 0: any free port.")
+@options.port_option(8788)
 @click.option("--browser/--no-browser", default=True, help="Open the page in a browser, where there is a screen.")
 def command(store: str | None, port: int, browser: bool) -> None:
     """Show the conversations of a store in a browser.

@@ -152,9 +152,7 @@ class _FromFile(click.RichCommand):
     metavar="ADDRESS",
     help="Address to listen on; any other one needs a token.",
 )
-@click.option(
-    "--port", type=click.IntRange(0, 65_535), default=8787, show_default=True, metavar="PORT", help="0: any free port."
-)
+@options.port_option(8787)
 @click.option(
     "--log-level",
     type=click.Choice(LEVELS),
