@@ -54,7 +54,8 @@ def agents(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
 
 def sessions(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Complete ids of the sessions in the store that the command line names, the last used first; `last` is one too."""
-    from refold._cli.sessions.stored_sessions import ago, opened_store
+    from refold._cli.sessions.stored_sessions import opened_store
+    from refold._inspect.ages import ago
     from refold.errors import RefoldError
 
     try:
