@@ -41,7 +41,10 @@ HISTORY = 2_000  # lines that are remembered for the arrow keys
     help="Model that writes summaries; by default the chat's.",
 )
 @click.option(
-    "--session", metavar="ID", shell_complete=completers.sessions, help="Session to continue, or the id of a new one."
+    "--session",
+    metavar="ID",
+    shell_complete=stored_sessions.complete_ids,
+    help="Session to continue, or the id of a new one.",
 )
 @click.option("--resume", is_flag=True, help="Continue the last used session; with --session, it must exist.")
 @click.option(

@@ -1,4 +1,4 @@
-"""What a shell completes for an argument or after an option: names, and ids in the user's own stores."""
+"""What a shell completes for an argument or after an option: the names that refold knows."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ if TYPE_CHECKING:
 
     import rich_click as click
 
-__all__ = ["agents", "formats", "kinds", "models", "policies", "sessions", "token_ids"]
-
-MOST_SESSIONS = 100  # more are not read in a menu
+__all__ = ["agents", "formats", "kinds", "models", "policies"]
 
 
 def policies(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -50,37 +48,6 @@ def agents(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
     from refold._install.agents import AGENTS
 
     return _beginning(incomplete, AGENTS)
-
-
-def sessions(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete ids of the sessions in the store that the command line names, the last used first; `last` is one too."""
-    from refold._cli.sessions.stored_sessions import opened_store
-    from refold._inspect.ages import ago
-    from refold.errors import RefoldError
-
-    try:
-        with opened_store(ctx.params.get("store")) as store:
-            heads = [head for head in store.sessions() if head.id.startswith(incomplete)][:MOST_SESSIONS]
-    except (RefoldError, OSError):
-        return []
-    last = [CompletionItem("last", help=heads[0].id)] if heads and "last".startswith(incomplete) else []
-    return [*last, *(CompletionItem(head.id, help=ago(head.touched)) for head in heads)]
-
-
-def token_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete ids of the tokens in the file that the command line names."""
-    from refold._cli.tokens import token_file_of
-    from refold.errors import RefoldError
-
-    try:
-        in_force = token_file_of(ctx.params.get("token_file")).in_force()
-    except (RefoldError, OSError, ImportError):
-        return []
-    return [
-        CompletionItem(token.id, help=token.owner or "an administrator")
-        for token in in_force
-        if token.id.startswith(incomplete)
-    ]
 
 
 def _beginning(incomplete: str, names: Iterable[str]) -> list[CompletionItem]:

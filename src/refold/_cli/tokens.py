@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rich_click as click
+from click.shell_completion import CompletionItem
 
-from refold._cli import completers, options
+from refold._cli import options
 
 if TYPE_CHECKING:
     from refold._gateway.server.tokens import Token, TokenFile
 
-__all__ = ["command", "default_file", "file_option", "token_file_of"]
+__all__ = ["command", "default_file", "file_option"]
 
 file_option = click.option(
     "--token-file",
@@ -48,7 +49,7 @@ def create(
             "a token is of one user (--user NAME), one team (--team NAME) or an administrator (--admin)"
         )
     owner = f"user:{user}" if user is not None else f"team:{team}" if team is not None else ""
-    token, text = token_file_of(token_file).create(
+    token, text = _file(token_file).create(
         owner, admin=admin, rate=rate or 0, max_body=round((max_body or 0) * options.MEGABYTE)
     )
     click.echo(f"refold: token {token.id} of {_owner(token)}; send it as x-refold-token or as the API key:", err=True)
@@ -62,7 +63,7 @@ def listed(token_file: str | None, as_json: bool) -> None:
     """List the tokens in force, the oldest first."""
     from refold._cli import show
 
-    in_force = token_file_of(token_file).in_force()
+    in_force = _file(token_file).in_force()
     if as_json:
         names = ("id", "owner", "admin", "created", "rate", "max_body")
         show.emit([{name: getattr(token, name) for name in names} for token in in_force])
@@ -83,12 +84,23 @@ def listed(token_file: str | None, as_json: bool) -> None:
     show.table(("token", "owner", "created", ">requests a minute", ">bytes of a body"), cells)
 
 
+def complete_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete ids of the tokens in the file that the command line names."""
+    from refold.errors import RefoldError
+
+    try:
+        in_force = _file(ctx.params.get("token_file")).in_force()
+    except (RefoldError, OSError, ImportError):
+        return []
+    return [CompletionItem(token.id, help=_owner(token)) for token in in_force if token.id.startswith(incomplete)]
+
+
 @click.command("revoke")
-@click.argument("id", shell_complete=completers.token_ids)
+@click.argument("id", shell_complete=complete_ids)
 @file_option
 def revoke(id: str, token_file: str | None) -> None:
     """Revoke the token ID, the eight characters that `list` shows."""
-    token = token_file_of(token_file).revoke(id)
+    token = _file(token_file).revoke(id)
     click.echo(f"refold: token {token.id} of {_owner(token)} is revoked", err=True)
 
 
@@ -103,7 +115,7 @@ def default_file() -> str:
     return str(user_data_path("refold", appauthor=False) / "tokens.jsonl")
 
 
-def token_file_of(token_file: str | None) -> TokenFile:
+def _file(token_file: str | None) -> TokenFile:
     """Return the file of tokens that the command line names, or the default one."""
     from refold._gateway.server.tokens import TokenFile
 

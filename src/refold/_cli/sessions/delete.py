@@ -6,12 +6,12 @@ import sys
 
 import rich_click as click
 
-from refold._cli import completers, options
+from refold._cli import options
 from refold._cli.sessions import stored_sessions
 
 
 @click.command("delete")
-@click.argument("session", shell_complete=completers.sessions)
+@click.argument("session", shell_complete=stored_sessions.complete_ids)
 @stored_sessions.option
 @options.yes_option
 def command(session: str, store: str | None, yes: bool) -> None:

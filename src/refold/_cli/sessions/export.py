@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import rich_click as click
 
-from refold._cli import completers, options
+from refold._cli import options
 from refold._cli.sessions import stored_sessions
 
 
 @click.command("export")
-@click.argument("session", shell_complete=completers.sessions)
+@click.argument("session", shell_complete=stored_sessions.complete_ids)
 @options.output
 @stored_sessions.option
 def command(session: str, out: str, store: str | None) -> None:

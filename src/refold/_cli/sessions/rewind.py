@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import rich_click as click
 
-from refold._cli import completers
 from refold._cli.sessions import stored_sessions
 
 
 @click.command("rewind")
-@click.argument("session", shell_complete=completers.sessions)
+@click.argument("session", shell_complete=stored_sessions.complete_ids)
 @click.argument("to", required=False)
 @stored_sessions.option
 @click.option("--undo", is_flag=True, help="Undo the last rewind, or else the newest compaction.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import rich_click as click
 
-from refold._cli import completers, options
+from refold._cli import options
 from refold._cli.sessions import stored_sessions
 
 NO_MATCH = 1
@@ -13,7 +13,7 @@ NO_MATCH = 1
 @click.command("search")
 @click.argument("query", nargs=-1, required=True)
 @stored_sessions.option
-@click.option("--session", metavar="ID", shell_complete=completers.sessions, help="Only in this session.")
+@click.option("--session", metavar="ID", shell_complete=stored_sessions.complete_ids, help="Only in this session.")
 @options.limit_option()
 @options.as_json
 def command(query: tuple[str, ...], store: str | None, session: str | None, limit: int, as_json: bool) -> int:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from refold._cli import completers, options
+from refold._cli import options
 from refold._cli.sessions import stored_sessions
 from refold._inspect.ages import ago
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command("show")
-@click.argument("session", shell_complete=completers.sessions)
+@click.argument("session", shell_complete=stored_sessions.complete_ids)
 @stored_sessions.option
 @click.option("--view", "seen", is_flag=True, help="What the model is sent, compactions applied, not the originals.")
 @click.option("--message", metavar="ID", help="Only this message, or the originals behind this compaction, in full.")

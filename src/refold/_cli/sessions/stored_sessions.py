@@ -6,10 +6,14 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
+import rich_click as click
+from click.shell_completion import CompletionItem
+
 from refold import formats
 from refold._cli import options
+from refold._inspect.ages import ago
 from refold.core.edits import Hide, Insert, Rewrite
-from refold.errors import SessionNotFound, UsageError
+from refold.errors import RefoldError, SessionNotFound, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "back",
+    "complete_ids",
     "fates",
     "find",
     "listed",
@@ -32,6 +37,7 @@ __all__ = [
 ]
 
 R = TypeVar("R")
+COMPLETED = 100  # ids; more are not read in a menu
 
 
 def option(function: Callable[..., R]) -> Callable[..., R]:
@@ -68,6 +74,17 @@ def opened_store(place: str | None, settings: Settings | None = None, *, create:
         yield store
     finally:
         store.close()
+
+
+def complete_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete ids of the sessions in the store that the command line names, the last used first; `last` is one too."""
+    try:
+        with opened_store(ctx.params.get("store")) as store:
+            matching = [head for head in store.sessions() if head.id.startswith(incomplete)][:COMPLETED]
+    except (RefoldError, OSError):
+        return []
+    last = [CompletionItem("last", help=matching[0].id)] if matching and "last".startswith(incomplete) else []
+    return [*last, *(CompletionItem(head.id, help=ago(head.touched)) for head in matching)]
 
 
 def find(store: Store, session: str) -> str:
