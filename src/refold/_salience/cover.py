@@ -8,13 +8,15 @@ token is the usual approximation.
 - Gains only fall while units are chosen. So the heap may hold old ratios, which are upper bounds: a unit that comes to
   the top is computed anew, and chosen if it is still the best ("lazy greedy", Minoux 1978).
 - The gain of each unit is kept up to date by its atoms: the first unit that covers an atom takes its worth away from
-  all other holders. Computing a ratio then costs nothing, whatever the number of atoms.
+  all other holders. Computing a ratio then costs nothing, whatever the number of atoms. Units are numbers, and what is
+  known of them are lists by number: there may be a hundred thousand.
 - Worths are whole numbers (`GRAIN`), so that what is subtracted leaves no remainder, and the order does not depend on
   rounding: plans are deterministic.
 - Where atoms tell nothing, what is new does: `news` is worth of text that nothing chosen says word for word yet. Of a
   unit that says mostly what another one says (the same page, seen once more) only the rest counts.
 - Some units make sense only behind another (lines of an output behind its call). They are weighed together until the
-  other one is chosen, which puts them into the heap again.
+  other one is chosen, which puts them into the heap again. What is taken costs nothing more and gains nothing more, and
+  neither does the nothing that all other units are weighed with.
 """
 
 from __future__ import annotations
@@ -42,8 +44,6 @@ class Unit(Struct, eq=False, gc=False):
 
     `extra` is worth by token that does not depend on what else is chosen, `news` that of a token of text that nothing
     says yet: `statements` are those in it; without any, all of it is new. `of` is whatever the caller knows it by.
-    `new` are the atoms that nothing covered before it but the unit it comes after, `gain` what they still are worth.
-    `whole` are the characters of what is said, `fresh` those that nothing else says.
     """
 
     of: Any
@@ -53,11 +53,6 @@ class Unit(Struct, eq=False, gc=False):
     extra: float = 0.0
     news: float = 0.0
     statements: frozenset[str] = frozenset()
-    taken: bool = False
-    new: frozenset[str] = frozenset()
-    gain: int = 0
-    whole: int = 0
-    fresh: int = 0
 
 
 class Cover:
@@ -76,81 +71,119 @@ class Cover:
         covered: Collection[str],
         stated: Collection[str] = (),
     ) -> None:
-        self.units = list(units)
+        units = self.units = list(units)
+        nothing = len(units)  # the number of what every unit comes after that needs no other
+        numbers = {id(unit): number for number, unit in enumerate(units)}
+        self.firsts = [nothing if unit.after is None else numbers[id(unit.after)] for unit in units]
         self.waiting: dict[int, list[int]] = {}
-        for number, unit in enumerate(self.units):
-            if unit.after is None:
-                unit.new = unit.atoms.difference(covered)
-            else:
-                unit.new = unit.atoms.difference(covered, unit.after.atoms)
-                self.waiting.setdefault(id(unit.after), []).append(number)
-        holding = Counter(chain.from_iterable([unit.new for unit in self.units]))  # how many units hold an atom
+        for number, first in enumerate(self.firsts):
+            if first != nothing:
+                self.waiting.setdefault(first, []).append(number)
+        self.taken = [False] * len(units)
+        self.costs = [*(unit.cost for unit in units), 0.0]
+        self._hold(worths, covered)
+        self._speak(stated)
+
+    def _hold(self, worths: Callable[[Collection[str]], Iterable[float]], covered: Collection[str]) -> None:
+        """Find which atoms of each unit are new, what they are worth, and which other units hold them.
+
+        New are those that nothing covers before but the unit it comes after.
+        """
+        self.new = [
+            unit.atoms.difference(covered) if unit.after is None else unit.atoms.difference(covered, unit.after.atoms)
+            for unit in self.units
+        ]
+        holding = Counter(chain.from_iterable(self.new))  # how many units hold an atom
         self.open = dict(zip(holding, [int(each * GRAIN) for each in worths(holding)], strict=True))
         # of atoms that more than one unit holds
-        self.holders: dict[str, list[Unit]] = {atom: [] for atom, number in holding.items() if number > 1}
+        self.holders: dict[str, list[int]] = {atom: [] for atom, number in holding.items() if number > 1}
         holders, worth = self.holders, self.open.__getitem__
-        for unit in self.units:
-            unit.gain = sum(map(worth, unit.new))
-            for atom in unit.new & holders.keys():
-                holders[atom].append(unit)
-        self.speakers = self._speakers(stated)
+        self.gains = [*(sum(map(worth, atoms)) for atoms in self.new), 0]
+        for number, atoms in enumerate(self.new):
+            for atom in atoms & holders.keys():
+                holders[atom].append(number)
 
-    def _speakers(self, stated: Collection[str]) -> dict[str, list[Unit]]:
-        """Find how much of each unit nothing else says; return the units by what several of them say."""
-        times: Counter[str] = Counter()
-        for unit in self.units:
-            times.update(unit.statements)
-        speakers: dict[str, list[Unit]] = {statement: [] for statement, number in times.items() if number > 1}
-        for unit in self.units:
-            unit.whole = unit.fresh = sum(map(len, unit.statements))
-            for statement in unit.statements & speakers.keys():
-                speakers[statement].append(unit)
-            unit.fresh -= sum(map(len, unit.statements.intersection(stated)))
+    def _speak(self, stated: Collection[str]) -> None:
+        """Find what each unit is worth beside its atoms, and which units say the same.
+
+        `wholes` are the characters of what a unit says, `fresh` those that nothing else says.
+        """
+        units = self.units
+        times = Counter(chain.from_iterable([unit.statements for unit in units]))
+        self.speakers: dict[str, list[int]] = {statement: [] for statement, number in times.items() if number > 1}
+        speakers = self.speakers
+        self.wholes = [sum(map(len, unit.statements)) for unit in units]
+        self.fresh = self.wholes.copy()
+        for number, unit in enumerate(units):
+            if unit.statements:
+                for statement in unit.statements & speakers.keys():
+                    speakers[statement].append(number)
+                self.fresh[number] -= sum(map(len, unit.statements.intersection(stated)))
         speakers.update((statement, []) for statement in stated)
-        return speakers
+        self.more = [*map(self._more, range(len(units))), 0.0]
+
+    def _more(self, number: int) -> float:
+        """Return worth beside that of atoms: of what is new the more, the less of a unit is frame around it."""
+        unit, whole = self.units[number], self.wholes[number]
+        if not whole:
+            return (unit.extra + unit.news) * unit.cost
+        dense = min(whole / CHARS / unit.cost, 1.0)
+        return (unit.extra + unit.news * dense**2 * self.fresh[number] / whole) * unit.cost
 
     def choose(self, room: float) -> list[Unit]:
         """Return units that fit the room together, in the order of choice, by worth newly covered per token."""
-        units = self.units
-        heap = [(-_ratio(unit), number) for number, unit in enumerate(units) if not unit.taken and unit.cost <= room]
+        taken, costs, gains, more, firsts = self.taken, self.costs, self.gains, self.more, self.firsts
+        heap = [
+            (-(((gain + gains[first]) / GRAIN + other + more[first]) / (cost + costs[first])), number)
+            for number, (gain, other, cost, first) in enumerate(zip(gains, more, costs, firsts, strict=False))
+            if cost <= room and not taken[number]
+        ]
         heapify(heap)
         chosen: list[Unit] = []
         best = heappop(heap) if heap else None
         while best and room > LEAST:
             number = best[1]
-            unit = units[number]
-            now = 0.0 if unit.taken or unit.cost > room else _ratio(unit)
-            if now > 0 and heap and now < -heap[0][0] - NEAR:
-                best = heappushpop(heap, (-now, number))
-                continue
-            if now > 0:
-                pair = (unit,) if unit.after is None or unit.after.taken else (unit.after, unit)
-                cost = sum([one.cost for one in pair])
-                if cost <= room:
-                    room -= cost
+            first, cost = firsts[number], costs[number]
+            if cost <= room and not taken[number]:
+                now = self._ratio(number)
+                if now > 0 and heap and now < -heap[0][0] - NEAR:
+                    best = heappushpop(heap, (-now, number))
+                    continue
+                both = cost + costs[first]
+                if now > 0 and both <= room:
+                    room -= both
+                    pair = (first, number) if costs[first] else (number,)
                     for one in pair:
                         self._take(one, heap)
-                    chosen += pair
+                    chosen += [self.units[one] for one in pair]
             best = heappop(heap) if heap else None
         return chosen
 
-    def _take(self, unit: Unit, heap: list[tuple[float, int]]) -> None:
-        unit.taken = True
-        worth, holders = self.open, self.holders
-        for atom in unit.new & holders.keys():
+    def _take(self, number: int, heap: list[tuple[float, int]]) -> None:
+        self.taken[number] = True
+        worth, holders, gains = self.open, self.holders, self.gains
+        new = self.new[number]
+        for atom in new & holders.keys():
             gain = worth[atom]
             if gain:
                 for holder in holders[atom]:
-                    holder.gain -= gain
-        worth.update(dict.fromkeys(unit.new, 0))
+                    gains[holder] -= gain
+        worth.update(dict.fromkeys(new, 0))
         speakers = self.speakers
-        for statement in unit.statements & speakers.keys():
+        for statement in self.units[number].statements & speakers.keys():
             for speaker in speakers[statement]:
-                speaker.fresh -= len(statement)
+                self.fresh[speaker] -= len(statement)
+                self.more[speaker] = self._more(speaker)
             speakers[statement] = []
-        unit.gain = 0
-        for number in self.waiting.get(id(unit), ()):
-            heappush(heap, (-_ratio(self.units[number]), number))
+        gains[number], self.more[number], self.costs[number] = 0, 0.0, 0.0
+        for waiting in self.waiting.get(number, ()):
+            heappush(heap, (-self._ratio(waiting), waiting))
+
+    def _ratio(self, number: int) -> float:
+        """Return worth by token, together with what has to come first."""
+        first, costs = self.firsts[number], self.costs
+        worth = (self.gains[number] + self.gains[first]) / GRAIN + self.more[number] + self.more[first]
+        return worth / (costs[number] + costs[first])
 
 
 def choose(units: Iterable[Unit], worth: Mapping[str, float], covered: set[str], room: float) -> list[Unit]:
@@ -158,19 +191,3 @@ def choose(units: Iterable[Unit], worth: Mapping[str, float], covered: set[str],
     chosen = Cover(units, lambda atoms: [worth.get(atom, 0.0) for atom in atoms], covered).choose(room)
     covered.update(*(unit.atoms for unit in chosen))
     return chosen
-
-
-def _ratio(unit: Unit) -> float:
-    """Return worth by token: of a unit that waits for another, of both together."""
-    first = unit.after
-    if first is None or first.taken:
-        return (unit.gain / GRAIN + _more(unit)) / unit.cost
-    return ((unit.gain + first.gain) / GRAIN + _more(unit) + _more(first)) / (unit.cost + first.cost)
-
-
-def _more(unit: Unit) -> float:
-    """Return worth beside that of atoms: of what is new the more, the less of a unit is frame around it."""
-    if not unit.whole:
-        return (unit.extra + unit.news) * unit.cost
-    dense = min(unit.whole / CHARS / unit.cost, 1.0)
-    return (unit.extra + unit.news * dense**2 * unit.fresh / unit.whole) * unit.cost
