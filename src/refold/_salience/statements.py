@@ -15,11 +15,17 @@ from refold.core.messages import Text, ToolResult, memoized
 if TYPE_CHECKING:
     from refold.core.messages import Message
 
-__all__ = ["statements_in", "statements_of", "statements_of_segments"]
+__all__ = ["prepare", "statements_in", "statements_of", "statements_of_segments"]
 
 LEAST = 8  # characters of a line that says something: a bracket alone does not
 LONG_LINE = 60  # characters of a line that is taken by its sentences
 END = re.compile(r"(?:[.,;:!?]| and) +|[。！？；，]|\\n")
+
+
+def prepare(message: Message) -> None:
+    """Find what the outputs of a message say; they remember it."""
+    for result in message.results:
+        statements_of_segments(result)
 
 
 def statements_of(text: str) -> frozenset[str]:

@@ -22,7 +22,7 @@ from refold._condense.replaced import mark_replaced
 from refold._condense.selection import Selection, select
 from refold._condense.speaker_marks import is_speaker_mark, room_for_marks, speaker_marks
 from refold._condense.view_positions import anchor, is_quotation, preserved_request, visible_request
-from refold._salience import features
+from refold._salience import features, statements
 from refold._salience.atoms import names_of
 from refold.core._speakers import is_recap, speech
 from refold.core.budget import Exactly
@@ -69,6 +69,7 @@ class Fit(Struct, frozen=True):
     def arrived(self, message: Message) -> None:
         """Read a message's identifiers, which is most of the work of a choice, and what a digest would tell of it."""
         features.prepare(message)
+        statements.prepare(message)
         findings.prepare(message)
         identifier_ledger.prepare(message)
         files_in_work.prepare(message)
