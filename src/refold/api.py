@@ -73,6 +73,7 @@ def compact(messages: Messages, **options: Unpack[CompactOptions]) -> Result:  #
         force: compact although it is not due.
         cause: "threshold", "overflow", "silent_overflow" or "manual" (which `force` means).
         instructions: what a summary should pay attention to.
+        pinned: ids of messages that stay word for word whatever the policy; `Session.pin` remembers them.
         max_output: tokens that the response may have.
         counter: "exact" (the model's tokenizer), "policy" (the policy's own estimate), or a counter. By default a
             budget in plain tokens is counted exactly and a window as the policy counts.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from refold.core.budget import Budget, Limit, Usage
     from refold.core.counting import Counter
     from refold.core.events import Observer
+    from refold.core.messages import MessageId
     from refold.core.needs import Summarizer
     from refold.core.plan import Plan
     from refold.core.policy import Policy
@@ -121,6 +122,8 @@ class RunOptions(CheckOptions, HandlerOptions, total=False):
     """"threshold", "overflow", "silent_overflow" or "manual" (which `force` means)."""
     instructions: str | None
     """What a summary should pay attention to (L07)."""
+    pinned: Sequence[MessageId]
+    """Ids of messages that stay word for word whatever the policy; `Session.pin` remembers them."""
 
 
 class PlanOptions(RunOptions, total=False):
@@ -165,6 +168,7 @@ class Options(Struct, frozen=True, kw_only=True):
     plans: Sequence[Plan] = ()
     wait: bool = True
     expected_calls: int | None = None
+    pinned: Sequence[MessageId] = ()
 
 
 class Call(Struct, frozen=True, kw_only=True):

@@ -71,6 +71,7 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
     "expected_calls": (int | None, "a number of calls"),
     "files": (list | tuple, "a list of texts, or of mappings with `content`"),
     "plans": (list | tuple, "a list of plans"),
+    "pinned": (list | tuple, "a list of ids of messages"),
 }
 
 
@@ -147,6 +148,7 @@ def request_for(
         traits=shape.traits,
         usage=_since(usage_for(options) or _after_plans(options.plans, history, start), ignored),
         binds_thinking=binds,
+        pinned=frozenset(options.pinned),
         prices=token_prices(options.model),
         compactions=past_compactions(options.plans),
         expected_calls=options.expected_calls,

@@ -66,9 +66,16 @@ class Draft:
         self.total = view.tokens
         self.extra = 0
         self.dropped: frozenset[int] = frozenset()
+        self.pinned = frozenset(view.index[id] for id in view.pinned if id in view.index)
+        self.immovable = frozenset(view.index[id] for id in view.kept_by_pins) if self.pinned else self.pinned
 
     def change(self, position: int, patches: Iterable[Patch]) -> int:
-        """Change parts of a message, in place of earlier changes to the same parts; return the tokens saved."""
+        """Change parts of a message, in place of earlier changes to the same parts; return the tokens saved.
+
+        One that is pinned stays as it is.
+        """
+        if position in self.pinned:
+            return 0
         changes = self.changes.setdefault(position, {})
         kinds = self.view.traits.picture_results
         changes.update(
@@ -80,7 +87,9 @@ class Draft:
     def settle(self, position: int, patches: Sequence[Patch]) -> int:
         """Change parts of a message for good: `undo` goes back to this; return the tokens saved."""
         saved = self.change(position, patches)
-        changes = self.changes[position]
+        changes = self.changes.get(position)
+        if not changes:
+            return saved
         self.settled.setdefault(position, {}).update((patch.at, changes[patch.at]) for patch in patches)
         return saved
 
@@ -108,6 +117,8 @@ class Draft:
 
     def restore(self, position: int, before: dict[Path, Part | Unchanged | None]) -> int:
         """Make parts again what `changed` said; return the tokens saved, which is negative."""
+        if position in self.pinned:
+            return 0
         changes = self.changes.setdefault(position, {})
         for path, part in before.items():
             if isinstance(part, Unchanged):
@@ -119,7 +130,7 @@ class Draft:
     def hide(self, positions: Iterable[int]) -> None:
         """Let messages leave the view."""
         for position in positions:
-            if not self.hidden[position]:
+            if not self.hidden[position] and position not in self.immovable:
                 self.hidden[position] = True
                 self.total -= self._leaves(position)
 

@@ -142,7 +142,7 @@ def planning(
             started = due(policy, after)
         view = after
     if view.binds_thinking and (edits := removals(view)):
-        after, counted = view.after(edits), None
+        after, counted = view.after(edits, pins=False), None
         records.append(
             StepRecord(
                 "drop thinking",
@@ -241,7 +241,7 @@ def _runs(step: Step, started: bool, view: View) -> bool:
 
 
 def _after(step: Step, view: View, edits: tuple[Edit, ...]) -> tuple[View, str]:
-    after = view.after(edits, guard=not isinstance(step.stage, TakesState))
+    after = view.after(edits, guard=not isinstance(step.stage, TakesState), pins=not step.stage.grows)
     if view.messages and not after.messages:
         return view, "it would have left no message"
     if edits and not step.stage.grows and after.estimated >= view.estimated:

@@ -164,7 +164,8 @@ class View(Struct, frozen=True, dict=True):
     transcript and `start` begin with the anchor's message; `skipped` counts the messages of the whole transcript
     before it, and `ignored` names those that no earlier plan has hidden. `estimates` is a shared memo of counts by
     message id, for messages that no edit touched. `binds_thinking`: the model accepts thinking only behind the prefix
-    it was produced under (`core._preserved_thinking`). `prices`, `compactions` (those in force, each with the number of
+    it was produced under (`core._preserved_thinking`). `pinned` messages stay as they are, whatever the policy; what
+    they call or answer stays too, shortened perhaps. `prices`, `compactions` (those in force, each with the number of
     messages it was made for) and `expected_calls` (where the caller knows it) decide whether a compaction pays
     (`core.break_even`); `known_course` is the session's course where `transcript` is a part of the session only.
     """
@@ -191,6 +192,7 @@ class View(Struct, frozen=True, dict=True):
     skipped: int = 0
     ignored: tuple[MessageId, ...] = ()
     binds_thinking: bool = False
+    pinned: frozenset[MessageId] = frozenset()
     prices: TokenPrices = TokenPrices()
     compactions: tuple[tuple[int, PastCompaction], ...] = ()
     expected_calls: int | None = None
@@ -344,7 +346,17 @@ class View(Struct, frozen=True, dict=True):
         if self.traits.system_in_list or self.traits.system_later:
             texts = ((at, text_of(each)) for at, each in enumerate(self.messages) if _instructs(each))
             places.update({text: at for at, text in texts}.values())
-        return frozenset(self.messages[place].id for place in places) - self.repeated
+        stuck = frozenset(self.messages[place].id for place in places) - self.repeated
+        return stuck | self.kept_by_pins if self.pinned else stuck
+
+    @cached_property
+    def kept_by_pins(self) -> frozenset[MessageId]:
+        """The pinned messages of the view, with the calls that they answer and the results of all calls that stay."""
+        staying = {message.id for message in self.messages if message.id in self.pinned}
+        joined = _joined(self.messages) if staying else []
+        while more := [pair for pair in joined if not staying.isdisjoint(pair) and not staying.issuperset(pair)]:
+            staying.update(*more)
+        return frozenset(staying)
 
     @cached_property
     def repeated(self) -> frozenset[MessageId]:
@@ -379,11 +391,14 @@ class View(Struct, frozen=True, dict=True):
         place = self.transcript.index.get(id)
         return None if place is None else self.transcript.messages[place]
 
-    def after(self, edits: Sequence[Edit], *, guard: bool = True) -> View:
+    def after(self, edits: Sequence[Edit], *, guard: bool = True, pins: bool = True) -> View:
         """Return the view with more edits done, but for those that would take state away (see `core.state`).
 
-        Without `guard` all are done: for state that the provider has refused.
+        Without `guard` all are done: for state that the provider has refused. Without `pins` pinned messages may be
+        changed: for repairs, and for thinking that could not be sent.
         """
+        if pins and self.pinned:
+            edits = [edit for edit in edits if not (isinstance(edit, Rewrite) and edit.message in self.pinned)]
         edits = guarded(self, self._shaped(edits)) if guard else tuple(edits)
         if not edits:
             return self
@@ -426,6 +441,17 @@ def _instructs(message: Message) -> bool:
     if message.role != "system" or message.note is not None:
         return False
     return any(isinstance(part, Text) and part.text.strip() for part in message.parts)
+
+
+def _joined(messages: Sequence[Message]) -> list[tuple[MessageId, MessageId]]:
+    """Return each message with results beside the message whose call a result answers."""
+    callers: dict[str, MessageId] = {}
+    pairs: list[tuple[MessageId, MessageId]] = []
+    for message in messages:
+        answered = (callers.get(result.call_id or result.name) for result in message.results)
+        pairs += [(caller, message.id) for caller in answered if caller]
+        callers.update((call.call_id or call.name, message.id) for call in message.calls)
+    return pairs
 
 
 def _answered(messages: Sequence[Message]) -> dict[MessageId, dict[str, ToolCall]]:

@@ -48,15 +48,16 @@ class Appended(Struct, frozen=True, omit_defaults=True, tag="appended"):
     settings: str = ""
 
 
-class Planned(Struct, frozen=True, tag="planned"):
-    """A plan became active; `plan` is its wire form as JSON text."""
+class Planned(Struct, frozen=True, omit_defaults=True, tag="planned"):
+    """A plan became active; `plan` is its wire form as JSON text, `by` who made it so by hand."""
 
     plan: str
+    by: str = ""
 
     @staticmethod
-    def of(plan: Plan) -> Planned:
+    def of(plan: Plan, by: str = "") -> Planned:
         """Return the entry of a plan."""
-        return Planned(dump_plan(plan).decode())
+        return Planned(dump_plan(plan).decode(), by)
 
     def read(self) -> Plan:
         """Return the plan."""
@@ -72,10 +73,11 @@ class Position(Struct, frozen=True):
 
 
 class Rewound(Struct, frozen=True, omit_defaults=True, tag="rewound"):
-    """The session went back to a position, or forward again."""
+    """The session went back to a position, or forward again; `by` is who did it, where that is known."""
 
     to: Position
     forward: bool = False
+    by: str = ""
 
 
 class UsageEntry(Struct, frozen=True, omit_defaults=True, tag="reported"):
@@ -101,10 +103,14 @@ class Noted(Struct, frozen=True, tag="noted"):
     text: str
 
 
-class Configured(Struct, frozen=True, tag="configured"):
-    """Settings of the session from here on, by name, as JSON values; null is one that was removed."""
+class Configured(Struct, frozen=True, omit_defaults=True, tag="configured"):
+    """Settings of the session from here on, by name, as JSON values; null is one that was removed.
+
+    `by` is who changed them, where that is known.
+    """
 
     settings: dict[str, Any]
+    by: str = ""
 
 
 class Renewed(Struct, frozen=True, tag="renewed"):

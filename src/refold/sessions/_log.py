@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from refold.errors import SessionNotFound, UnreadablePlan
-from refold.sessions._entries import Appended, Configured, SessionOpened
+from refold.sessions._entries import Appended, Configured, Planned, Rewound, SessionOpened
 from refold.sessions._state import SessionState
 from refold.sessions._stores.head import corrupt_store
 from refold.sessions._stores.protocol import Head, Write
@@ -25,11 +25,15 @@ __all__ = ["Log"]
 class Log:
     """The fold of a session's entries, and of those it continues; loads only what is new.
 
-    `natives` are all messages the session ever contained. A session that is not stored yet has the head None.
+    `natives` are all messages the session ever contained. A session that is not stored yet has the head None. `actor`
+    is recorded with plans, rewinds and settings.
     """
 
-    def __init__(self, store: Store, session: str, natives: dict[MessageId, Any] | None = None) -> None:
+    def __init__(
+        self, store: Store, session: str, natives: dict[MessageId, Any] | None = None, actor: str = ""
+    ) -> None:
         self.store = store
+        self.actor = actor
         self.session = session
         self.natives: dict[MessageId, Any] = {} if natives is None else natives
         self.state = SessionState()
@@ -79,15 +83,17 @@ class Log:
 
     def record(self, plan: Plan, expect: int, renew: str = "") -> Log:
         """Activate a plan; return the log to continue with, which is another session's where `renew` names one."""
-        self.store.record(self.session, plan, expect, renew)
+        self.store.write(self.session, (Write(Planned.of(plan, self.actor), revision=expect),), renew)
         if renew:
-            return Log(self.store, renew, self.natives)
+            return Log(self.store, renew, self.natives, self.actor)
         self.refresh()
         return self
 
     def rewind(self, to: Position, *, forward: bool = False) -> None:
         """Go to a position."""
-        self.store.rewind(self.session, to, self.existing_head, forward=forward)
+        head = self.existing_head
+        entry = Rewound(to, forward, self.actor)
+        self.store.write(self.session, (Write(entry, tip=head.tip, revision=head.revision),))
         self.refresh()
 
     def report(self, report: UsageEntry) -> None:
@@ -96,7 +102,7 @@ class Log:
 
     def configure(self, settings: dict[str, Any]) -> None:
         """Save settings, by name."""
-        entry = Configured(settings)
+        entry = Configured(settings, self.actor)
         self._apply_write(self.store.write(self.session, (Write(entry),)), entry)
 
     def _apply_write(self, head: Head, entry: Entry) -> None:

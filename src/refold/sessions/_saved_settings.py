@@ -11,12 +11,15 @@ import msgspec
 from refold import policies
 from refold._compaction.options import Options
 from refold.core.budget import Budget, Limit
+from refold.core.messages import MessageId
 from refold.core.policy import Policy
 from refold.errors import RefoldError
 
 __all__ = ["SETTINGS", "resolve_settings", "settings_to_save"]
 
-SETTINGS = ("policy", "model", "provider", "window", "budget", "goal", "system", "tools", "max_output", "counter")
+SETTINGS = (
+    "policy", "model", "provider", "window", "budget", "goal", "system", "tools", "max_output", "counter", "pinned",
+)  # fmt: skip
 DEFAULT = "refold"
 OF_A_MODEL = ("provider", "window", "budget", "max_output")  # which differ between models
 
@@ -90,6 +93,8 @@ def _read(name: str, value: object) -> Any:
                 return msgspec.convert(value, Budget)
             case "goal", dict():
                 return msgspec.convert(value, Limit)
+            case "pinned", list():
+                return tuple(MessageId(id) for id in value if isinstance(id, str))
             case "policy", _:
                 return value if value in policies.names() else None
             case _:

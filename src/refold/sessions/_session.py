@@ -39,6 +39,7 @@ from refold.core._preserved_thinking import bound_parts
 from refold.core.break_even import Course, course_of
 from refold.core.budget import Budget, Usage
 from refold.core.events import CompactionApplied, CompactionFailed, notify
+from refold.core.messages import MessageId
 from refold.core.plan import past_compactions, remaining_plans
 from refold.core.policy import When
 from refold.core.token_units import UNKNOWN_RATIO, Ratio
@@ -74,7 +75,7 @@ if TYPE_CHECKING:
     from refold._compaction.options import PlanOptions
     from refold._compaction.result import Check
     from refold.core._native import SystemPrompt, ToolDefinitions
-    from refold.core.messages import Message, MessageId
+    from refold.core.messages import Message
     from refold.core.plan import Plan, PlanId, Tag
     from refold.core.policy import Policy
     from refold.core.view import View
@@ -102,6 +103,7 @@ class Session:
         format: the messages' format; detected from the first messages by default.
         must_exist: raise SessionNotFound unless the session is in the store.
         in_flight: hold plans in this object only, so that a reload starts from the full content.
+        actor: who acts through this object; recorded with its plans, rewinds and settings.
         observers: called with each event of compactions and usage reports; an observer that raises breaks nothing.
 
     The other settings are those of `refold.compact`, with the same defaults. They are saved in the session's log: a
@@ -123,6 +125,7 @@ class Session:
         format: str | None = None,
         must_exist: bool = False,
         in_flight: bool = False,
+        actor: str = "",
         observers: Sequence[Callable[[Any], object]] = (),
         **settings: Unpack[SessionSettings],
     ) -> None:
@@ -132,7 +135,7 @@ class Session:
         self._observers = tuple(observers)
         self._thread_lock = Lock()  # one store access of this object at a time, in whichever thread
         self._format = format
-        self._log = Log(store, id or new_id())
+        self._log = Log(store, id or new_id(), actor=actor)
         if must_exist and self._log.head is None:
             raise SessionNotFound(f"there is no session {id!r} in {store.name}: name one of those that it lists")
         self._explicit_settings: dict[str, Any] = {n: value for n, value in settings.items() if value is not None}
@@ -441,6 +444,38 @@ class Session:
         if plan not in self._log.state.active:
             raise UsageError(f"{what} is not an active plan, nor a message of one")
         self._rewind_to(self._log.state.without(plan))  # type: ignore[arg-type]
+
+    @property
+    def pinned(self) -> tuple[MessageId, ...]:
+        """The messages that every compaction leaves as they are."""
+        return tuple(self._options.pinned)
+
+    def pin(self, what: str) -> None:
+        """Have every later compaction leave a message as it is, by its id or the beginning of one.
+
+        What it calls or answers stays too, shortened perhaps. A message that a plan has left out already comes back
+        when that plan is taken back.
+
+        Raises:
+            UsageError: there is no such message.
+
+        Added in 0.1.0.
+        """
+        id = resolve_id(self._log.state, what)
+        if id not in self._log.state.parents:
+            raise UsageError(f"{what} is a plan: name a message")
+        self._set_pinned((*self.pinned, MessageId(id)))
+
+    def unpin(self, what: str) -> None:
+        """Let compactions change a message again.
+
+        Added in 0.1.0.
+        """
+        self._set_pinned(tuple(id for id in self.pinned if id != what))
+
+    def _set_pinned(self, ids: Sequence[MessageId]) -> None:
+        self._log.configure({"pinned": list(dict.fromkeys(ids)) or None})
+        self._apply_settings()
 
     def tags(self) -> dict[MessageId, Tag]:
         """Return how each message is condensed or truncated by the active plans."""
