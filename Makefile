@@ -16,10 +16,16 @@ ADAPTERS := agent-framework google-adk haystack langchain litellm openai-agents 
 # Those that are no Python: a folder of js/ with its tests. They run with all adapters, where npm is installed.
 SHIMS := $(if $(filter file,$(origin ADAPTERS)),$(if $(shell command -v npm),refold-ai-sdk))
 
-.PHONY: demo test test-deep adapters quick lint types docs screenshots site dist changelog lock lock-adapters clean
+.PHONY: demo demo-page test test-deep adapters quick lint types docs screenshots page-pictures try-page site dist changelog lock lock-adapters clean
 
 demo: $(VENV)/.ready
 	$(BIN)/refold demo
+	@echo "make demo-page                   these conversations in a browser"
+
+# Opens the page over the demo's conversations, on this machine alone, until Ctrl-C.
+demo-page: $(VENV)/.ready-page
+	$(BIN)/python -m tools.page_store $(VENV)/demo-page.db
+	$(BIN)/refold page --store $(VENV)/demo-page.db
 
 # Types are checked while the tests run, and reported after them; either fails the target.
 test: $(VENV)/.ready-dev lint
@@ -59,6 +65,13 @@ docs: $(VENV)/.ready-dev
 # Takes the pictures of the terminal in the docs anew; that of `refold cost` only where REFOLD_SHARED names sessions.
 screenshots: $(VENV)/.ready-dev
 	$(BIN)/python -m tools.screenshots
+
+# Looks at the page in Chromium, or takes its pictures in the docs anew (needs npm, Chromium and pip install playwright).
+try-page: $(VENV)/.ready-dev
+	$(BIN)/python -m tools.try_page
+
+page-pictures: $(VENV)/.ready-dev
+	$(BIN)/python -m tools.try_page --pictures
 
 # Builds the pages and the API reference into site/; a broken link or an unknown name fails.
 site: $(VENV)/.ready-site
@@ -108,6 +121,10 @@ $(VENV)/.ready: requirements/run.txt pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.ready-dev: requirements/dev.txt $(VENV)/.ready
 	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	touch $@
+
+$(VENV)/.ready-page: requirements/gateway.txt $(VENV)/.ready
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/gateway.txt
 	touch $@
 
 $(VENV)/.ready-site: requirements/site.txt | $(VENV)/bin/python

@@ -17,29 +17,27 @@ def teams(gateway, tmp_path):
     """A gateway with the tokens of two teams; the first has a compacted conversation, and one that is short."""
     file = TokenFile(tmp_path / "tokens.jsonl")
     (red, ours), (_, theirs) = (file.create(f"team:{name}") for name in ("red", "blue"))
-    serving, _ = gateway(
-        window=16_000, background=False, tokens=str(tmp_path / "tokens.jsonl"), store=str(tmp_path / "g.db")
-    )
+    settings = {"window": 16_000, "background": False, "tokens": str(tmp_path / "tokens.jsonl")}
+    settings |= {"store": str(tmp_path / "g.db")}
+    serving, _ = gateway(**settings)
+
+    made = SimpleNamespace(url=serving.url, ours=ours, theirs=theirs, revoke=lambda: file.revoke(red.id))
 
     def get(token, path, status=200):
-        answered, _, body = call(serving.url, "GET", path, None, {"x-refold-token": token})
+        answered, _, body = call(made.url, "GET", path, None, {"x-refold-token": token})
         assert answered == status, body
         return body.decode()
 
     def say(body):
-        return call(serving.url, "POST", "/v1/chat/completions", body, {"x-refold-token": ours})[1][
-            "x-refold-conversation"
-        ]
+        headers = call(made.url, "POST", "/v1/chat/completions", body, {"x-refold-token": ours})[1]
+        return headers["x-refold-conversation"]
 
-    return SimpleNamespace(
-        url=serving.url,
-        ours=ours,
-        theirs=theirs,
-        get=get,
-        revoke=lambda: file.revoke(red.id),
-        long=say(chat(10)),
-        short=say(chat(1)),
-    )
+    def restart():
+        serving.stop()
+        made.url = gateway(**settings)[0].url
+
+    made.get, made.restart, made.long, made.short = get, restart, say(chat(10)), say(chat(1))
+    return made
 
 
 def test_a_token_shows_the_conversations_of_its_owner_and_no_others(teams):
@@ -102,3 +100,12 @@ def test_a_cookie_of_the_page_opens_no_other_route(teams):
     cookie = {"cookie": headers["set-cookie"].partition(";")[0], "x-refold-token": ""}
     assert call(teams.url, "GET", "/v1/sessions", None, cookie)[0] == 401
     assert call(teams.url, "GET", "/metrics", None, cookie)[0] == 401
+
+
+def test_a_conversation_that_is_in_the_store_alone_has_its_model_and_its_window(teams):
+    teams.restart()
+    row = next(row for row in teams.get(teams.ours, "/page").split("<tr>") if teams.long in row)
+    assert "in the gateway" not in row
+    assert "of 16.0k" in row
+    assert "gpt-4o" in row
+    assert re.search(r"[$]\d", row)

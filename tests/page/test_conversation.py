@@ -1,5 +1,9 @@
 import re
 
+from refold.core.edits import Hide, Rewrite
+from refold.core.messages import Text
+from refold.core.plan import Base, Plan, Sizes, StepRecord, sealed
+from refold.core.view import Cause
 from refold.sessions import MemoryStore, Session
 from tests.page.conftest import ESCAPES, MARKUP, RULE, opened
 
@@ -160,3 +164,34 @@ def test_hostile_text_is_text_in_every_view(get):
         text = get(f"/c/hostile{view}")
         assert MARKUP not in text
         assert not set("\x1b\u202e\u2066\u200b\ud800") & set(text)
+
+
+def test_what_a_plan_put_in_the_place_of_a_part_is_told_apart():
+    store = MemoryStore()
+    session = Session(store, "a", format="anthropic", policy="refold", window=32_000)
+    session.append(
+        [
+            {
+                "role": "user",
+                "content": [{"type": "text", "text": f"text {number} " * 200}, {"type": "text", "text": "more"}],
+            }
+            for number in range(6)
+        ]
+    )
+    ids = session.ids
+    at = ("content", 0)
+    edits = (
+        Rewrite(ids[0], at, Text(f"[cleared; recall {ids[0]}]")),
+        Rewrite(ids[1], at, Text("[output removed]")),
+        Rewrite(ids[2], at, Text("[parts] " + "some of the lines " * 40)),
+        Rewrite(ids[3], at, None),
+        Hide((ids[4],)),
+    )
+    steps = (StepRecord("first", "Clear", 0, 3, 9, 7), StepRecord("second", "Slide", 3, 5, 7, 5))
+    plan = Plan("mine", "", Cause.MANUAL, Base(6, ids[5]), Sizes(9_000, 5_000, 5_000, 9_000), edits, steps)
+    session.adopt(sealed(plan))
+    page = opened(store)
+    text = page.client.get("/c/a", params={"show": "originals"}).text
+    badges = re.findall(r'<span class="badge is-(\w+)"><span aria-hidden="true">.</span> [\w ]+</span>\n', text)
+    assert badges == ["pointer", "cleared", "selected", "trimmed", "hidden", "kept"]
+    assert re.findall(r"<bdi>(first|second)</bdi>, <a", text) == ["first"] * 3 + ["second"] * 2

@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from msgspec import to_builtins
-
 from refold._gateway.conversations.conversation import steady
 from refold._gateway.wire.body import native
 from refold._page.access import Viewer
 from refold._page.app import page_app
 from refold._page.conversations import Conversations, LiveConversation
 from refold.sessions import Head
+from refold.sessions._saved_settings import settings_to_save
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,7 +90,7 @@ class _Memory:
         if wanted is None or not wanted.model:
             return {}
         bound = self._budgets.bound(wanted.model, wanted.output, format=conversation.format.name)
-        return {"policy": bound.policy.name, "model": wanted.model, "budget": to_builtins(bound.budget)}
+        return settings_to_save({"policy": bound.policy, "model": wanted.model, "budget": bound.budget})
 
 
 def _head(conversation: Conversation) -> Head:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from refold.core.messages import MessageId
     from refold.core.plan import Plan
 
-__all__ = ["Fate", "PlanRow", "economy_text", "fate_of", "planned", "rows"]
+__all__ = ["PLACEHOLDER", "Fate", "PlanRow", "economy_text", "planned", "rows"]
 
 MILLION = 1_000_000
 PLACEHOLDER = 400  # characters: what replaces a cleared text is a sentence or two
@@ -85,7 +85,7 @@ def rows(request: Request, plan: Plan) -> list[PlanRow]:
             continue
         before = view.size(old) if old else 0
         after = 0 if removed else view.size(new)
-        fate = fate_of(old, new, removed=removed)
+        fate = _fate(old, new, removed=removed)
         place = view.index[new.id] if old else None
         reason = ", ".join(why.get(new.id, ()))
         table_rows.append(PlanRow(place, new.role, before, after, fate, reason, old, None if removed else new))
@@ -111,8 +111,7 @@ def _reasons(plan: Plan) -> dict[MessageId, dict[str, None]]:
     return table_rows
 
 
-def fate_of(old: Message | None, new: Message, *, removed: bool) -> Fate:
-    """Return what became of a message: `old` is it before, None where a plan made it."""
+def _fate(old: Message | None, new: Message, *, removed: bool) -> Fate:
     if removed:
         return Fate.HIDDEN
     if old is None:

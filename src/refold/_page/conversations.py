@@ -156,7 +156,7 @@ class Conversations:
         if live is None and (row := self._rows.get(key)) is not None:
             return row
         try:
-            history = self._history(head.id, None, live)
+            history = self._stored(head) if live is None else self._history(head.id, head.owner, live)
             row = Row(head, title_of(history), figures_of(history), live is not None)
         except RefoldError as error:
             row = Row(head, live=live is not None, problem=type(error).__name__)
@@ -165,16 +165,16 @@ class Conversations:
         return row
 
     def _history(self, id: str, sees: str | None, live: LiveConversation | None) -> History:
-        stored = self._stored(id if live is None else live.stored, sees) if live is None or live.stored else None
-        if live is None:
-            assert stored is not None
-            return stored
-        return _continued(live, stored)
-
-    def _stored(self, session: str, sees: str | None) -> History:
+        if live is not None and not live.stored:
+            return _continued(live, None)
+        session = id if live is None else live.stored
         head = self.store.load(session, after=NOWHERE).head
         if sees not in (None, head.owner):
             raise SessionNotFound(session)
+        stored = self._stored(head)
+        return stored if live is None else _continued(live, stored)
+
+    def _stored(self, head: Head) -> History:
         stored = self._histories.get((head.id, head.seq))
         if stored is None:
             events, sizes = read_entries(self.store, head, self._opener.opened_text, self._plan)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from refold.core.plan import Plan, PlanId
     from refold.sessions import Head, Store
     from refold.sessions._entries import Entry
+    from refold.sessions._stores.protocol import StoredEntry
 
 __all__ = ["History", "LoggedEvent", "ViewRow", "read_entries"]
 
@@ -127,24 +128,23 @@ def read_entries(
 ) -> tuple[list[LoggedEvent], dict[MessageId, int]]:
     """Return the events of a session and of those that it continues, and the sizes of their messages."""
     session, upto = head.id, None
-    parts: list[tuple[str, int | None]] = []
+    parts: list[tuple[StoredEntry, ...]] = []
     sizes: dict[MessageId, int] = {}
     while session:
-        parts.append((session, upto))
+        entries = store.entries(session, KINDS, upto=upto)
+        parts.append(entries)
         sizes |= store.sizes(session)
-        first = store.entries(session, ("opened",), upto=1)
-        begun = first[0].entry if first else None
+        begun = entries[0].entry if entries else None
         session, upto = (begun.parent, begun.at) if isinstance(begun, SessionOpened) else ("", None)
     events: list[LoggedEvent] = []
-    for session, upto in reversed(parts):
-        for each in store.entries(session, KINDS, upto=upto):
-            match each.entry:
-                case Planned(plan=text):
-                    events.append(LoggedEvent(each.at, each.entry, load(opened(text))))
-                case Appended() | Rewound() | UsageEntry() | Configured():
-                    events.append(LoggedEvent(each.at, each.entry))
-                case _:
-                    pass
+    for each in (entry for entries in reversed(parts) for entry in entries):
+        match each.entry:
+            case Planned(plan=text):
+                events.append(LoggedEvent(each.at, each.entry, load(opened(text))))
+            case Appended() | Rewound() | UsageEntry() | Configured():
+                events.append(LoggedEvent(each.at, each.entry))
+            case _:
+                pass
     return events, sizes
 
 

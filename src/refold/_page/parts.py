@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from refold import policies
 from refold._condense.pins import pins_in
-from refold._inspect.message_labels import full_text, kind, text_of_part
-from refold._inspect.plan_table import PLACEHOLDER, Fate, fate_of
+from refold._inspect.message_labels import kind, text_of_part
+from refold._inspect.plan_table import PLACEHOLDER
 from refold._text.printable import clean
 from refold.core.edits import patched
 from refold.core.messages import Reasoning, Text, ToolCall, ToolResult
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STATUSES", "Gap", "MessageCard", "PartExcerpt", "Status", "meanings_of", "message_card", "reasons_of"]
 
-MOST = 1_200  # characters shown of a part; the whole is behind a link
+MOST, LINES = 1_200, 24  # characters and lines shown of a part; the whole is behind a link
 POINTER = "recall b2:"  # how a text that stands for an original names it
 
 
@@ -44,6 +45,7 @@ STATUSES = {
         Status("selected", "¶", "selected", "the lines that are needed again are left, with a marker for the rest"),
         Status("pointer", "↗", "pointer", "a line that names the original stands for the text"),
         Status("cleared", "∅", "cleared", "a short note stands for the text"),
+        Status("trimmed", "−", "trimmed", "a part of it is left out, such as thinking; the rest is sent word for word"),
         Status("changed", "±", "changed", "something was added or replaced"),
         Status("summarised", "Σ", "summarised", "made by a compaction: it tells of the messages that are left out"),
         Status("made", "+", "inserted", "made by a compaction: a marker or a note"),
@@ -89,21 +91,29 @@ class Gap(Struct, frozen=True):
 
 
 def _status_of(old: Message | None, new: Message, *, hidden: bool) -> Status:
-    """Return what became of a message."""
-    match fate_of(old, new, removed=hidden):
-        case Fate.HIDDEN:
-            return STATUSES["hidden"]
-        case Fate.INSERTED:
-            return STATUSES["summarised" if new.note is not None and new.note.kind in SUMMARIES else "made"]
-        case Fate.UNCHANGED:
-            return STATUSES["kept"]
-        case Fate.CHANGED:
-            return STATUSES["changed"]
-        case _:
-            text = full_text(new)
-            if len(text) > PLACEHOLDER or old is None:
-                return STATUSES["selected"]
-            return STATUSES["pointer" if POINTER in text else "cleared"]
+    """Return what became of a message, by what its plans put in the place of its parts."""
+    if hidden:
+        return STATUSES["hidden"]
+    if old is None:
+        return STATUSES["summarised" if new.note is not None and new.note.kind in SUMMARIES else "made"]
+    if not new.patches:
+        return STATUSES["kept"]
+    standing = _parts(new)  # a later plan may have replaced what an earlier one put there
+    put = [patch.to for patch in new.patches if patch.to is not None and replace(patch.to, at=()) in standing]
+    if not put:
+        return STATUSES["trimmed"]
+    if len(new.parts) > len(old.parts):
+        return STATUSES["changed"]
+    texts = [text_of_part(part) for part in put]
+    if max(map(len, texts)) > PLACEHOLDER or any(isinstance(part, ToolCall) for part in put):
+        return STATUSES["selected"]
+    return STATUSES["pointer" if any(POINTER in text for text in texts) else "cleared"]
+
+
+def _parts(message: Message) -> list[Part]:
+    """Return the parts of a message, those inside results included, without their places."""
+    inner = [part for result in message.parts if isinstance(result, ToolResult) for part in result.content]
+    return [replace(part, at=()) for part in (*message.parts, *inner)]
 
 
 def message_card(
@@ -155,4 +165,5 @@ def _part(part: Part, called: Mapping[str, str]) -> PartExcerpt:
         case _:
             heading = kind(part)
     text = text_of_part(part)
-    return PartExcerpt(kind(part), heading, text[:MOST], max(len(text) - MOST, 0))
+    cut = "\n".join(text[:MOST].split("\n", LINES)[:LINES])
+    return PartExcerpt(kind(part), heading, cut, len(text) - len(cut))

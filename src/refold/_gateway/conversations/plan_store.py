@@ -30,7 +30,7 @@ from refold.core.budget import Usage
 from refold.core.edits import Hide, Insert, Rewrite
 from refold.core.transcript import ROOT
 from refold.errors import SessionNotFound, StoreCorrupt, StoreError, UnreadablePlan, WriteConflict
-from refold.sessions._entries import Appended, Noted, Planned, Position, Rewound, UsageEntry
+from refold.sessions._entries import Appended, Configured, Noted, Planned, Position, Rewound, UsageEntry
 from refold.sessions._leases import LEASE, acompaction_lease
 from refold.sessions._message_json import searchable_text
 from refold.sessions._session import Session
@@ -120,15 +120,17 @@ class PlanStore:
         """
         await self._run(self._check)
 
-    async def keep(self, conversation: Conversation, plan: Plan) -> None:
+    async def keep(self, conversation: Conversation, plan: Plan, settings: dict[str, Any] | None = None) -> None:
         """Keep a plan after those in force, and the messages it was made for; in memory where the store fails.
+
+        `settings` are those of the session from here on.
 
         Raises:
             WriteConflict: another process has changed the plans meanwhile.
         """
         plans = (*conversation.plans, plan)
         try:
-            await self._run(lambda: self._keep(conversation, plans), len(conversation.body.body))
+            await self._run(lambda: self._keep(conversation, plans, settings=settings), len(conversation.body.body))
         except WriteConflict:
             raise
         except StoreError:
@@ -465,8 +467,9 @@ class PlanStore:
         return _Stored(loaded.head, plans, known, tuple(ranges), *noted)
 
     def _keep(
-        self, conversation: Conversation, plans: tuple[Plan, ...], *, new: bool = False, count: int | None = None
-    ) -> None:
+        self, conversation: Conversation, plans: tuple[Plan, ...], *, new: bool = False, count: int | None = None,
+        settings: dict[str, Any] | None = None,
+    ) -> None:  # fmt: skip
         """Write those of the plans that the store has not, and their messages; `new` as a session of its own.
 
         `count` is how many messages are written, where those of the plans are not enough.
@@ -494,7 +497,8 @@ class PlanStore:
         entries = [Planned(self.seal.closed_text(Planned.of(each).plan)) for each in added]
         ranges = conversation.production.ranges[conversation.production.saved if start else 0 :]
         first = [Write(entries[0], revision=revision)] if entries else []
-        if writes := (*first, *map(Write, entries[1:]), *map(self._entry, ranges)):
+        saved = [Write(Configured(settings))] if settings else []
+        if writes := (*first, *map(Write, entries[1:]), *saved, *map(self._entry, ranges)):
             head = self._store.write(session, writes)
         conversation.store_as(session, head.revision if entries else revision, len(plans))
         conversation.production.saved = len(conversation.production.ranges)

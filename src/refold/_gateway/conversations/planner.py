@@ -391,15 +391,11 @@ class Planner:
     async def _enforce(self, target: CompactionTarget, plan: Plan) -> None:
         conversation = target.conversation
         try:
-            await self._persist(conversation, plan)
+            if not conversation.deleted:  # it may have been while the plan was made
+                await self._keeper.keep(conversation, plan, target.settings)
         except WriteConflict:
             raise PlanConflict("another process was first") from None
         conversation.adopt(plan, target.bound)
-
-    async def _persist(self, conversation: Conversation, plan: Plan) -> None:
-        """Keep a plan, unless its conversation was deleted while it was made."""
-        if not conversation.deleted:
-            await self._keeper.keep(conversation, plan)
         if conversation.deleted and conversation.session_id:
             await self._keeper.delete(conversation.session_id)
 

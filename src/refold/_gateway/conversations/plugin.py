@@ -7,9 +7,11 @@ plug-in calls back only through `PlanActions`: neither imports the other, and `N
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
+
+from refold.sessions._saved_settings import settings_to_save
 
 if TYPE_CHECKING:
     from refold._gateway.conversations.budgets import Bound
@@ -27,6 +29,11 @@ class CompactionTarget(Struct, frozen=True):
     dialect: Dialect
     bound: Bound
     model: str
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the session of the conversation saves: the policy that compacts it, its model and its budget."""
+        return settings_to_save({"policy": self.bound.policy, "model": self.model, "budget": self.bound.budget})
 
 
 class PlanActions(Protocol):

@@ -137,9 +137,10 @@ class SQLStore(Writing):
         if kinds:
             query = query.where(logs.kind.in_(list(kinds)))
         with self._transaction(writing=False) as connection:
-            self._head(connection, session)
-            rows = connection.execute(query.order_by(logs.seq))
-            return tuple(StoredEntry(seq, at, entry_of(body)) for seq, at, body in rows)
+            rows = connection.execute(query.order_by(logs.seq)).all()
+            if not rows:
+                self._head(connection, session)
+        return tuple(StoredEntry(seq, at, entry_of(body)) for seq, at, body in rows)
 
     def sizes(self, session: str) -> dict[MessageId, int]:
         """Return the characters of the JSON text of each message that a session ever contained."""
@@ -150,8 +151,10 @@ class SQLStore(Writing):
             .where(links.session == session)
         )
         with self._transaction(writing=False) as connection:
-            self._head(connection, session)
-            return {_id(key): size for key, size in connection.execute(query)}
+            rows = connection.execute(query).all()
+            if not rows:
+                self._head(connection, session)
+        return {_id(key): size for key, size in rows}
 
     def natives(self, ids: Sequence[MessageId], owner: str = "") -> dict[MessageId, str]:
         """Return the JSON text of those messages that are stored for an owner."""
