@@ -4,7 +4,7 @@ import pytest
 
 import refold
 from refold.adapt import Track, TrackPool
-from refold.errors import UnknownOption, UnreadablePlan
+from refold.errors import UnknownOption, UnreadablePlan, UsageError
 from tests.adapt.test_track import WINDOW, call, history
 from tests.compaction.test_meter import Counting
 
@@ -123,6 +123,13 @@ def test_threads_share_a_pool():
 def test_a_misspelt_option_is_refused_at_once():
     with pytest.raises(UnknownOption, match="window"):
         TrackPool(windw=WINDOW)
+
+
+def test_an_adapter_that_knows_its_format_takes_no_other():
+    with pytest.raises(UsageError, match="leave format= out"):
+        TrackPool.of_format("gemini", {"window": WINDOW, "format": "anthropic"})
+    with TrackPool.of_format("openai-chat", {"window": WINDOW}).track(history(3)) as track:
+        assert track.fold(history(3)).messages == history(3)
 
 
 def test_plans_outlast_a_pool_in_a_mapping_and_are_gone_from_it_once_taken_back():

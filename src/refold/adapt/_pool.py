@@ -9,6 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from refold.adapt._track import Track, TrackOptions
+from refold.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, MutableMapping, Sequence
@@ -19,6 +20,20 @@ if TYPE_CHECKING:
 __all__ = ["TrackPool"]
 
 Item = TypeVar("Item")
+
+
+class _StoredTrack(Track[Item]):
+    """A track whose state is found in a mapping by the history, and was stored there under a key."""
+
+    states: MutableMapping[str, str]
+    lock: Lock
+    state_key = ""
+
+    def _stored_state(self, transcript: Transcript) -> str:
+        with self.lock:
+            ids = (message.id for message in reversed(transcript.messages))
+            self.state_key = next((id for id in ids if id in self.states), "")
+            return self.states[self.state_key] if self.state_key else ""
 
 
 class TrackPool(Generic[Item]):
@@ -51,6 +66,20 @@ class TrackPool(Generic[Item]):
         self._numbers = count()
         self._lock = Lock()
         self._new("", None)  # refuses a misspelt option at once
+
+    @classmethod
+    def of_format(
+        cls, format: str, options: TrackOptions, states: MutableMapping[str, str] | None = None
+    ) -> TrackPool[Item]:
+        """Return the pool of an adapter that converts to one format, with the options of its user.
+
+        Raises:
+            UsageError: the options name a format.
+        """
+        if "format" in options:
+            raise UsageError(f"the adapter converts to format={format!r}: leave format= out")
+        named: TrackOptions = {**options, "format": format}
+        return cls(states=states, **named)
 
     @contextmanager
     def track(
@@ -102,26 +131,20 @@ class TrackPool(Generic[Item]):
         return self._new(fork if state is None else state, model)
 
     def _store(self, track: Track[Item]) -> None:
-        if self._states is None:
+        if not isinstance(track, _StoredTrack):
             return
         newest = track.plans[-1].base.tip if track.plans else ""
         if newest == track.state_key:
             return
         if newest:
-            self._states[newest] = track.dump()
-        self._states.pop(track.state_key, None)  # a conversation has one
+            track.states[newest] = track.dump()
+        track.states.pop(track.state_key, None)  # a conversation has one
         track.state_key = newest
-
-    def _find_state(self, transcript: Transcript, track: Track[Item]) -> str:
-        assert self._states is not None
-        with self._lock:
-            ids = (message.id for message in reversed(transcript.messages))
-            track.state_key = next((id for id in ids if id in self._states), "")
-            return self._states[track.state_key] if track.state_key else ""
 
     def _new(self, state: str, model: str | None) -> Track[Item]:
         options = self._options if model is None else {**self._options, "model": model}
-        track: Track[Item] = Track.load(state, stale_plans=self._stale_plans, **options)
-        if self._states is not None:
-            track.find_state = self._find_state
+        if self._states is None:
+            return Track.load(state, stale_plans=self._stale_plans, **options)
+        track: _StoredTrack[Item] = _StoredTrack.load(state, stale_plans=self._stale_plans, **options)
+        track.states, track.lock = self._states, self._lock
         return track

@@ -109,7 +109,6 @@ class Track(Generic[Item]):
         self._keys: list[Any] = []
         self._items: list[Item] = []
         self._counts: list[int] = []  # native messages of each item
-        self._unconverted: list[int] = []  # items without one
         self._owners: list[int] = []  # of each native message, its item
         self._natives: list[Any] = []
         self._transcript = Transcript()
@@ -123,8 +122,6 @@ class Track(Generic[Item]):
         self._reported_from = 0  # usage is reported of the present view if an answer stands from here on
         self._cooldown = 0  # tokens below which a compaction is not tried again
         self._recovery: RecoveryState | None = None
-        self.find_state: Callable[[Transcript, Track[Item]], str] | None = None  # of a history that is new here
-        self.state_key = ""  # under which a `TrackPool` has stored the state
 
     @classmethod
     def load(
@@ -292,6 +289,10 @@ class Track(Generic[Item]):
 
     # Internals
 
+    def _stored_state(self, transcript: Transcript) -> str:
+        """Return the state that is stored for a history which is new here, where there is a place for it."""
+        return ""
+
     def _take(
         self,
         items: Sequence[Item],
@@ -313,7 +314,7 @@ class Track(Generic[Item]):
         if natives:
             shape = shape or format_for(natives, self._options.format)
             transcript = formats.read(shape, natives, transcript)
-        if not self._keys and not self.plans and self.find_state and (state := self.find_state(transcript, self)):
+        if not self._keys and not self.plans and (state := self._stored_state(transcript)):
             self._restore(self._readable(state))
         plans, replaced = self.plans, start < len(self._natives)
         if plans and (replaced or not self._verified):
@@ -330,12 +331,10 @@ class Track(Generic[Item]):
             self._state = replace(self._state, phases=phases)
         self._format, self._natives, self._transcript, self._verified = shape, natives, transcript, True
         self._keys, self._items = keys, list(items)
-        del self._counts[known:], self._owners[start:], self._unconverted[bisect_left(self._unconverted, known) :]
+        del self._counts[known:], self._owners[start:]
         for at, group in enumerate(groups, known):
             self._counts.append(len(group))
             self._owners += [at] * len(group)
-            if not group:
-                self._unconverted.append(at)
         if dropped:
             self._state = replace(self._state, plans=plans)
         if shape is not None:
@@ -458,7 +457,7 @@ class Track(Generic[Item]):
                 place is not None and native is self._natives[place]
                 for place, native in zip(places, natives, strict=True)
             ),
-            self._items, self._counts, self._unconverted, new_plans, dropped,
+            self._items, self._counts, new_plans, dropped,
         )  # fmt: skip
 
     def _recovery_steps(self, error: Exception) -> RecoverySteps:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -23,8 +22,7 @@ class TrackedView(Struct, Generic[Item], frozen=True):
     `origins` says for each of `messages` which of `items`, the framework's list, it is or was written from: the index,
     or None for a message that a plan made. Where an item has several native messages they share an index. `plans` are
     the plans that this call made, oldest first, `dropped` those that no longer fit a history that the framework edited.
-    `untouched` says for each of `messages` whether no plan changed it, `counts` how many native messages each item has,
-    `unconverted` which items have none.
+    `untouched` says for each of `messages` whether no plan changed it, `counts` how many native messages each item has.
 
     Added in 0.1.0.
     """
@@ -34,7 +32,6 @@ class TrackedView(Struct, Generic[Item], frozen=True):
     untouched: tuple[bool, ...]
     items: list[Item]
     counts: list[int]
-    unconverted: list[int]
     plans: tuple[Plan, ...] = ()
     dropped: tuple[Plan, ...] = ()
 
@@ -67,6 +64,7 @@ class TrackedView(Struct, Generic[Item], frozen=True):
         out.extend(self._unconverted(passed, len(self.items)))
         return out
 
-    def _unconverted(self, start: int, stop: int) -> list[Item]:
-        first, last = bisect_left(self.unconverted, start), bisect_left(self.unconverted, stop)
-        return [self.items[at] for at in self.unconverted[first:last]]
+    def _unconverted(self, start: int, stop: int) -> Iterator[Item]:
+        for _ in range(self.counts[start:stop].count(0)):
+            start = self.counts.index(0, start) + 1
+            yield self.items[start - 1]

@@ -36,7 +36,7 @@ class CompactionChatMiddleware(ChatMiddleware):
 
     def __init__(self, *, source_id: str = "refold", **options: Unpack[TrackOptions]) -> None:
         self._source_id = source_id
-        self._pool: TrackPool[Any] = TrackPool(**{"format": "openai-responses", **options})  # type: ignore[arg-type]
+        self._pool: TrackPool[Any] = TrackPool.of_format("openai-responses", options)
 
     async def process(self, context: Any, call_next: Callable[[], Awaitable[None]]) -> None:
         """Call the client with the messages compacted."""

@@ -40,7 +40,7 @@ class CompactionPlugin(BasePlugin):
 
     def __init__(self, name: str = "refold", **options: Unpack[TrackOptions]) -> None:
         super().__init__(name)
-        self._pool: TrackPool[Any] = TrackPool(**{"format": "gemini", **options})  # type: ignore[arg-type]
+        self._pool: TrackPool[Any] = TrackPool.of_format("gemini", options)
 
     async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
         """Compact the contents of a request."""

@@ -50,7 +50,7 @@ class CompactionChatGenerator:
 
     def __init__(self, chat_generator: Any, **options: Unpack[TrackOptions]) -> None:
         self.chat_generator, self._options = chat_generator, options
-        self._pool: TrackPool[Any] = TrackPool(**{"format": "openai-responses", **options})  # type: ignore[arg-type]
+        self._pool: TrackPool[Any] = TrackPool.of_format("openai-responses", options)
         self._defaults = getattr(chat_generator, "generation_kwargs", None) or {}
         self._run_async: Any = getattr(chat_generator, "run_async", None) or partial(to_thread, chat_generator.run)
         vars(self).update({name: getattr(chat_generator, name) for name in LIFE_CYCLE if hasattr(chat_generator, name)})

@@ -46,7 +46,7 @@ class CompactionMiddleware(AgentMiddleware[CompactionState, Any]):
     def __init__(self, **options: Unpack[TrackOptions]) -> None:
         super().__init__()
         shapes: list[Any] = ["anthropic", "openai-chat"]
-        self._pools: dict[str, TrackPool[Any]] = {name: TrackPool(**(options | {"format": name})) for name in shapes}
+        self._pools: dict[str, TrackPool[Any]] = {name: TrackPool.of_format(name, options) for name in shapes}
 
     def wrap_model_call(self, request: Any, handler: Any) -> Any:
         """Call the model with the messages compacted."""

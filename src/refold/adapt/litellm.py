@@ -45,8 +45,7 @@ class CompactionCallback(CustomLogger):
     def __init__(self, *, states: MutableMapping[str, str] | None = None, **options: Unpack[TrackOptions]) -> None:
         super().__init__()
         self._pools: dict[str, TrackPool[Any]] = {
-            kind: TrackPool(states=states, **{"format": shape, **options})  # type: ignore[arg-type]
-            for kind, (_, _, shape) in CALLS.items()
+            kind: TrackPool.of_format(shape, options, states) for kind, (_, _, shape) in CALLS.items()
         }
         self._originals: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()  # by the logging object of a call
 

@@ -44,7 +44,7 @@ class Compaction(ModelProvider):
         **options: Unpack[TrackOptions],
     ) -> None:  # fmt: skip
         self._models, self._session = models or MultiProvider(), session
-        self._pool: TrackPool[Any] = TrackPool(**{"format": "openai-responses", **options})  # type: ignore[arg-type]
+        self._pool: TrackPool[Any] = TrackPool.of_format("openai-responses", options)
 
     def get_model(self, model_name: str | None) -> Model:
         """Return a model by its name, with its input compacted."""

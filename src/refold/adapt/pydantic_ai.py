@@ -39,7 +39,7 @@ class CompactionCapability(AbstractCapability[Any]):
     """
 
     def __init__(self, **options: Unpack[TrackOptions]) -> None:
-        self._pool: TrackPool[Any] = TrackPool(**{"format": "openai-responses", **options})  # type: ignore[arg-type]
+        self._pool: TrackPool[Any] = TrackPool.of_format("openai-responses", options)
         self._track: Track[Any] | None = None  # of the request that this copy serves now
         self._stored = ""  # the plans in its history
         self._view: TrackedView[Any] | None = None

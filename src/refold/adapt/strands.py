@@ -34,7 +34,7 @@ class CompactionManager(ConversationManager):
 
     def __init__(self, **options: Unpack[TrackOptions]) -> None:
         super().__init__()
-        self._pool: TrackPool[Any] = TrackPool(**{"format": "bedrock", **options})  # type: ignore[arg-type]
+        self._pool: TrackPool[Any] = TrackPool.of_format("bedrock", options)
         self._plans = ""
 
     def register_hooks(self, registry: Any, **kwargs: Any) -> None:
