@@ -73,11 +73,22 @@ def _gemini_cli(run: Run) -> None:
 
 def _pi(run: Run) -> None:
     run.write(".pi/agent/models.json", {"providers": {"anthropic": {"baseUrl": run.url}}})
-    run.call("pi", "--provider", "anthropic", "--model", "claude-opus-4-5", "--thinking", "low", "--print", TASK)
+    model = ("--provider", "anthropic", "--model", "claude-opus-4-5", "--thinking", "low")
+    run.call("pi", *model, "--print", TASK)
+    run.write(".pi/agent/settings.json", {"compaction": {"reserveTokens": 197_800, "keepRecentTokens": 100}})
+    run.call("pi", *model, "--continue", "--print", QUESTION)
+    run.call("pi", *model, "--continue", "--print", QUESTION)
 
 
 def _opencode(run: Run) -> None:
     run.call("opencode", "run", TASK)
+    path = run.home / ".config/opencode/opencode.json"
+    settings = path.read_text()
+    small = '"models": {"claude-opus-4-5": {"limit": {"context": 11500, "output": 1000}}}, "options"'
+    path.write_text(settings.replace('"options"', small))
+    run.call("opencode", "run", "--continue", QUESTION)
+    run.call("opencode", "run", "--continue", QUESTION)
+    path.write_text(settings)
 
 
 TRIALS = {
@@ -102,7 +113,7 @@ TRIALS = {
         _codex,
         digest=True,
     ),
-    "pi": Trial({".pi/agent/extensions/other.ts": "export default function () {}"}, _pi),
+    "pi": Trial({".pi/agent/extensions/other.ts": "export default function () {}"}, _pi, digest=True),
     "opencode": Trial(
         {
             ".config/opencode/opencode.json": '{"$schema": "https://opencode.ai/config.json", '
@@ -111,6 +122,7 @@ TRIALS = {
             '"none"}}}}'
         },
         _opencode,
+        digest=True,
     ),
     "gemini-cli": Trial(
         {

@@ -1,5 +1,5 @@
+import io
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -43,12 +43,9 @@ def call(data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     """Call the hook as an agent does, and return its answer."""
 
     def answer(agent: str, event: dict[str, Any] | bytes, name: str = "") -> Any:
-        read, write = os.pipe()
-        with os.fdopen(write, "wb") as stream:
-            stream.write(event if isinstance(event, bytes) else json.dumps(event).encode())
-        with os.fdopen(read) as stdin:
-            monkeypatch.setattr("sys.stdin", stdin)
-            assert hook.main([agent, str(data), name]) == 0
+        content = event if isinstance(event, bytes) else json.dumps(event).encode()
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+        assert hook.main([agent, str(data), name]) == 0
         words = capsys.readouterr().out
         return json.loads(words) if words else None
 

@@ -122,6 +122,39 @@ def test_the_digest_is_made_once_before_a_compaction_and_shown_once_after_it(cal
     assert sum("again" in entry for entry in entries) == 2
 
 
+def test_a_session_that_an_agent_has_no_file_of_is_not_kept_after_its_digest(call: Call, data: Path) -> None:
+    messages: list[Any] = []
+
+    def said(role: str, **part: object) -> None:
+        place = f"m{len(messages):02}"
+        messages.append(
+            {"info": {"role": role, "id": place, "modelID": "claude-opus-4-5"}, "parts": [{**part, "id": f"p{place}"}]}
+        )
+
+    said("user", type="text", text="Keep the API as it is.")
+    for number in range(12):
+        state = {"status": "completed", "input": {"command": f"make {number}"}, "output": f"{number}\n{LONG}"}
+        said("assistant", type="tool", tool="bash", callID=f"c{number}", state=state)
+    said("user", type="text", text="Go on.")
+    before = {"hook_event_name": "PreCompact", "session_id": "ses_1", "transcript": {"messages": messages}}
+    assert call("opencode", before, "PreCompact") is None
+    ready = Path(hook.ready_file("opencode", str(data), "ses_1"))
+    for _ in range(600):
+        if ready.exists() and not list(data.rglob(hook.SESSION)):
+            break
+        time.sleep(0.1)
+    assert not list(data.rglob(hook.SESSION))
+    after = {"hook_event_name": "SessionStart", "session_id": "ses_1", "source": "compact"}
+    told = call("opencode", after, "SessionStart")["hookSpecificOutput"]["additionalContext"]
+    assert "Keep the API as it is." in told
+
+
+def test_extensions_know_what_the_hook_does() -> None:
+    asking = Path(hook.__file__).with_name("ask_hook.ts").read_text()
+    assert f"const LEAST = {hook.FASTEST};" in asking
+    assert f'join(folder, "{hook.READY}", agent, ' in asking
+
+
 def recorded() -> list[str]:
     """The rows of a session of Claude Code with an instruction of the user and long outputs."""
     rows: list[dict[str, Any]] = []

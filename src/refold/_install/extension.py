@@ -24,7 +24,7 @@ def extension_edit(path: Path, template: str, agent: str, options: InstallOption
             raise UsageError(f"{path} is there already and not refold's: give it another name, then try again")
         if not options.hooks:
             return text
-        command = json.dumps(options.hook_arguments(agent, "PostToolUse"))
+        command = json.dumps(options.hook_arguments(agent, "")[:-1])
         asking, own = (Path(__file__).with_name(name).read_text("utf-8") for name in ("ask_hook.ts", template))
         head = f"// Written by `refold install {agent}`; `refold uninstall {agent}` removes it.\n"
         return head + asking.replace("[] as string[]", command) + "\n" + own

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Event: TypeAlias = dict[str, Any]
 
-__all__ = ["FASTEST", "LOG", "SERVED", "SOCKETS", "answer_to", "log", "main", "ready_file"]
+__all__ = ["FASTEST", "LOG", "READY", "SERVED", "SESSION", "SOCKETS", "answer_to", "log", "main", "ready_file"]
 
 LOG = "hooks.jsonl"
 MOST_LOGGED = 1_000_000  # bytes, after which the log begins again and the old one is kept once
@@ -30,6 +30,7 @@ WORDS = ("stdout", "content", "result", "output", "text", "llmContent")  # field
 REPLACING = {"codex": "block", "gemini-cli": "deny"}  # decisions whose reason stands in for the output
 READY = "ready"  # the folder of digests that wait to be shown
 DIGEST = "digest.json"
+SESSION = "session.json"  # what a digest is made of, where the agent has no file of it
 NOTED = "prepared"
 SOCKETS = "sockets"  # the folder of those that a running `refold mcp` listens at
 PATIENCE = 0.5  # seconds for each step of an answer from there
@@ -179,6 +180,11 @@ def _prepared(agent: str, folder: str, place: str, event: Event) -> Event:
     import subprocess
 
     transcript = str(event.get("transcript_path") or "")
+    if event.get("transcript"):  # of an agent that has no file for a session
+        import json
+
+        transcript = os.path.join(place, SESSION)
+        _write(transcript, json.dumps(event["transcript"]))
     size = os.path.getsize(transcript)
     os.makedirs(place, mode=0o700, exist_ok=True)
     try:
@@ -200,6 +206,8 @@ def _background(agent: str, folder: str, transcript: str, place: str) -> None:
 
     session = os.path.basename(place)
     _write(ready_file(agent, folder, session), json.dumps(digest_of(transcript, session)))
+    if transcript == os.path.join(place, SESSION):
+        os.unlink(transcript)
     log(folder, {"at": round(time.time(), 3), "agent": agent, "event": "prepared", "session": session})
 
 
