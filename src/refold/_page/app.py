@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlencode
@@ -42,6 +43,7 @@ HEADERS = {
 }
 SAFE = ("GET", "HEAD")
 LONGEST_FORM = 4_096  # bytes: a form of the sign-in holds a token
+FORM_TIMEOUT = 10.0  # seconds in which it must arrive
 
 
 def page_app(conversations: Conversations, viewers: Viewers, key: bytes) -> ASGIApp:
@@ -132,10 +134,14 @@ def _unknown(request: Request) -> Response:
 
 async def _sign_in(request: Request) -> Response:
     body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > LONGEST_FORM:
-            return _unknown(request)
+    try:
+        async with asyncio.timeout(FORM_TIMEOUT):
+            async for part in request.stream():
+                body += part
+                if len(body) > LONGEST_FORM:
+                    return _unknown(request)
+    except TimeoutError:
+        return _unknown(request)
     token = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0].strip()
     sign_in: SignIn = request.app.state.sign_in
     viewer = sign_in.by_token(token)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from refold import formats
 from refold._inspect.titles import OPENING, first_words
@@ -37,6 +39,7 @@ __all__ = ["Conversations", "Live", "LiveConversation", "Opener", "PlainText", "
 T = TypeVar("T")
 REMEMBERED_ROWS = 4_096
 REMEMBERED_HISTORIES = 8  # the page of one conversation asks for its history several times
+AT_ONCE = 2  # views that are computed at once
 NOWHERE = 2**31 - 1  # a number behind that of every entry: of a session the head alone is read
 
 
@@ -116,6 +119,7 @@ class Conversations:
         self.store = store
         self._opener = PlainText() if opener is None else opener
         self._live = live
+        self._threads = ThreadPoolExecutor(AT_ONCE, "page")
         self._plan = lru_cache(1_024)(load_plan)
         self._rows: _Remembered[Row] = _Remembered(REMEMBERED_ROWS)
         self._histories: _Remembered[History] = _Remembered(REMEMBERED_HISTORIES)
@@ -145,23 +149,22 @@ class Conversations:
         return await self.run(lambda: self._search(query, sees, limit))
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do work on the store beside the event loop."""
-        return await asyncio.to_thread(work)
+        """Do work on the store in a thread; few at once, since requests of agents go through the same process."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def _in_memory(self, id: str, sees: str | None) -> LiveConversation | None:
         return self._live.get(id, sees) if self._live is not None else None
 
     def _row(self, head: Head, live: LiveConversation | None) -> Row:
-        key = head.id, head.seq
-        if live is None and (row := self._rows.get(key)) is not None:
-            return row
+        now = head.seq if live is None else (len(live.raws), *(plan.id for plan in live.plans), live.report)
+        if (row := self._rows.get((head.id, now))) is not None:
+            return replace(row, head=head)
         try:
             history = self._stored(head) if live is None else self._history(head.id, head.owner, live)
             row = Row(head, title_of(history), figures_of(history), live is not None)
         except RefoldError as error:
             row = Row(head, live=live is not None, problem=type(error).__name__)
-        if live is None:
-            self._rows[key] = row
+        self._rows[head.id, now] = row
         return row
 
     def _history(self, id: str, sees: str | None, live: LiveConversation | None) -> History:
@@ -203,15 +206,15 @@ def title_of(history: History) -> str:
     return first_words(history.messages(history.state.ids[:OPENING]).values())
 
 
-class _Remembered(OrderedDict[tuple[str, int], T]):
-    """The values that were found last, by session and the number of its newest entry; for threads."""
+class _Remembered(OrderedDict[tuple[str, object], T]):
+    """The values that were found last, by conversation and what it was found in; for threads."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
         self._most = most
         self._lock = Lock()
 
-    def __setitem__(self, key: tuple[str, int], value: T) -> None:
+    def __setitem__(self, key: tuple[str, object], value: T) -> None:
         with self._lock:
             super().__setitem__(key, value)
             if len(self) > self._most:
