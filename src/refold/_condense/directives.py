@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
@@ -42,6 +42,7 @@ SHORT = 40  # characters that are not worth a marker
 FENCES = ("```", "~~~")
 PASTED = 4  # the rank of words that were pasted into a request
 NONE = 9  # the rank of a line that has none
+GUESSES = 8  # of how many lines fit, before the number is halved: three to five are needed as a rule
 NOTHING: frozenset[str] = frozenset()
 HEADING = re.compile(
     r"(?=\S)(?:(#{1,6})\s+(.{2,80}?)\s*#*|(?:\d{1,2}[.)]\s+)?\*\*([^*]{2,60})\*\*:?|(?:\d{1,2}[.)]\s+)?([^:：]{2,60})[:：]|"
@@ -108,7 +109,8 @@ def shortened(text: str, limit: int, count: Callable[[str], int], kind: TextKind
 
     Sentences in `keep` stay; with them the result may be above the limit.
     """
-    if count(text) <= limit:
+    whole = count(text)
+    if whole <= limit:
         return text
     pieces = _pieces(text, kind)
     starts = [piece.start for piece in pieces]
@@ -116,21 +118,32 @@ def shortened(text: str, limit: int, count: Callable[[str], int], kind: TextKind
     pinned = {bisect_right(starts, start) - 1 for start, _ in places}
     pins = [_with_ends(text, span) for span in places]
     ordered = sorted(range(len(pieces)), key=lambda number: (number not in pinned, pieces[number].rank, number))
-
     spans = [(pieces[one].start, pieces[one].stop) for one in ordered]
+    chars = list(accumulate((stop - start for start, stop in spans), initial=0))
 
     def showing(number: int) -> str:
         chosen = spans[:number] + pins
         return excerpt(text, _joined(sorted(chosen), len(text))).rstrip()
 
-    low, high = 0, len(ordered)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if count(showing(middle)) <= limit:
-            low = middle
+    low, high, shown = 0, len(ordered), ""
+    # To write and count a long text is dear, and its tokens grow nearly evenly with its characters: so the number of
+    # lines that fit is guessed from the last two that were tried.
+    last, middle = (chars[-1], whole), len(pinned)
+    for more in range(high.bit_length() + GUESSES):
+        if low == high:
+            break
+        text_shown = showing(middle)
+        size = count(text_shown)
+        if size <= limit:
+            low, shown = middle, text_shown
         else:
-            high = middle - 1
-    return showing(low)
+            high = max(middle - 1, 0)
+        if more < GUESSES and size != last[1]:
+            aim = chars[middle] + (limit - size) * (last[0] - chars[middle]) / (last[1] - size)
+            last, middle = (chars[middle], size), min(max(bisect_right(chars, aim) - 1, low + 1), high)
+        else:
+            middle = (low + high + 1) // 2
+    return shown or showing(low)
 
 
 def _with_ends(text: str, span: tuple[int, int]) -> tuple[int, int]:
