@@ -17,7 +17,7 @@ in bold, with a colon, as tags.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -26,7 +26,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._condense.pasted import pasted_spans
-from refold._condense.pins import BORDER, holds_pin, pins_of
+from refold._condense.pins import BORDER, LONGEST, pins_of, places_of_pins
 from refold._salience.segments import Segment, excerpt, segments
 from refold._text.places import places_of
 
@@ -169,7 +169,7 @@ def _joined(spans: Sequence[tuple[int, int]], size: int) -> list[Segment]:
 @lru_cache(maxsize=64)
 def _pieces(text: str, kind: TextKind) -> tuple[_RankedLine, ...]:
     """Return the lines of a text, long ones by sentence, with their ranks; blank lines belong to those before them."""
-    pasted, pins = pasted_spans(text), frozenset(pins_of(text))
+    pasted, pinned = pasted_spans(text), places_of_pins(text, frozenset(pins_of(text)))
     lines = text.split("\n")
     last = sum(not line.isspace() and bool(line) for line in lines) - ENDING
     pieces: list[_RankedLine] = []
@@ -197,8 +197,11 @@ def _pieces(text: str, kind: TextKind) -> tuple[_RankedLine, ...]:
         elif kind == "request" and quoted:
             rank = NONE if fence or fenced else PASTED
         else:
-            limits = not quoted and holds_pin(text[start:at], pins)
-            rank = _rank(line, kind, tuple(title for _, title in sections), limits=limits)
+            long = at - start > LONGEST  # its sentences may have been split
+            limits = (
+                pins_of(text[start:at]) if pinned and long else bisect_left(pinned, at) > bisect_left(pinned, start)
+            )
+            rank = _rank(line, kind, tuple(title for _, title in sections), limits=not quoted and bool(limits))
         ends = [start + end for end in _ends(line)] if len(line) > LINE else []
         pieces += [_RankedLine(*span, rank) for span in pairwise(sorted({start, *ends, at})) if span[0] < span[1]]
     return tuple(pieces)

@@ -29,7 +29,6 @@ __all__ = [
     "CONSTRAINTS",
     "Pin",
     "absent_pins",
-    "holds_pin",
     "instruction_text",
     "loses_pins",
     "lost",
@@ -37,6 +36,7 @@ __all__ = [
     "pins",
     "pins_in",
     "pins_of",
+    "places_of_pins",
     "sentences_of",
     "standing_in",
 ]
@@ -117,35 +117,37 @@ class Pin(Struct, frozen=True):
 @lru_cache(maxsize=4_096)
 def pins_of(text: str) -> tuple[str, ...]:
     """Return the sentences of a text that forbid, oblige or limit, as they stand, without those in what was pasted."""
-    if not may_limit(text):
+    signs = _signs_in(text)
+    if signs is None:
         return ()
-    phrases = _phrases_in(_small(text))
     pinned: dict[str, None] = {}
     for sentence in sentences_of(without_pasted(text)):
         pieces = [sentence] if len(sentence) <= LONGEST else CLAUSES.split(sentence)
         for piece in pieces:
             piece = piece.strip()
-            if 3 < len(piece) <= LONGEST and _limits(piece, phrases):
+            if 3 < len(piece) <= LONGEST and _limits(piece, *signs):
                 pinned[piece] = None
     return tuple(pinned)
 
 
-def holds_pin(line: str, pins: frozenset[str]) -> bool:
-    """Tell whether a line of a text, with its line break, holds one of the text's pins, which are in no two lines."""
-    if not pins or len(line) <= LONGEST:
-        return bool(pins) and any(sentence.strip() in pins for sentence in sentences_of(line))
-    return bool(pins_of(line))  # its sentences may have been split
+def places_of_pins(text: str, pins: frozenset[str]) -> list[int]:
+    """Return where the sentences of a text begin that are pins, in order; blanks may stand before them."""
+    return [start for start, stop in _sentences(text) if text[start:stop].strip() in pins] if pins else []
 
 
 def may_limit(text: str) -> bool:
     """Tell quickly whether it is worth to look at each sentence of a text."""
+    return _signs_in(text) is not None
+
+
+def _signs_in(text: str) -> tuple[frozenset[str], list[str]] | None:
+    """Return the words and the phrases that a sentence of a text may limit by; None where no sentence does.
+
+    Neither has to be there in other languages, and where PAS is.
+    """
     small = _small(text)
-    return (
-        _has_word(small)
-        or PAS in small
-        or bool(_phrases_in(small))
-        or not text.isascii()  # other languages, and lines that end in a sign of theirs
-    )
+    words, phrases = _words_in(small), _phrases_in(small)
+    return (words, phrases) if words or phrases or PAS in small or not text.isascii() else None
 
 
 def _small(text: str) -> str:
@@ -153,14 +155,13 @@ def _small(text: str) -> str:
     return text.lower().replace("’", "'")
 
 
-def _has_word(small: str) -> bool:
-    """Tell whether a text in small letters holds one of `WORDS`."""
+def _words_in(small: str) -> frozenset[str]:
+    """Return those of `WORDS` that a text in small letters holds."""
     runs = WORD_SIGNS(small)
-    if not WORDS.isdisjoint(runs):
-        return True
+    words = WORDS.intersection(runs)
     if "'" not in small and "-" not in small:
-        return False
-    return not WORDS.isdisjoint(WORD.findall(" ".join(run for run in runs if not run.isalnum())))
+        return words
+    return words.union(WORDS.intersection(WORD.findall(" ".join(run for run in runs if not run.isalnum()))))
 
 
 def _phrases_in(small: str) -> list[str]:
@@ -188,22 +189,26 @@ ASCII_PHRASES = _by_first_word(filter(str.isascii, PHRASES))
 
 def sentences_of(text: str) -> Iterator[str]:
     """Yield the sentences of a text, without the blanks and quotation marks behind them."""
+    return (text[start:stop] for start, stop in _sentences(text))
+
+
+def _sentences(text: str) -> Iterator[tuple[int, int]]:
     start = 0
     for border in BORDER.finditer(text):
         first = border.start()
-        yield text[start : first if text[first] == "\n" else first + 1]
+        yield start, first if text[first] == "\n" else first + 1
         start = border.end()
-    yield text[start:]
+    yield start, len(text)
 
 
-def _limits(sentence: str, phrases: Sequence[str]) -> bool:
+def _limits(sentence: str, words: frozenset[str], phrases: Sequence[str]) -> bool:
     """Tell whether a sentence holds a word or phrase that forbids, obliges or limits, in one of ten languages.
 
-    `phrases` are those that its text may hold.
+    `words` and `phrases` are those that its text may hold.
     """
     small = f" {_small(sentence)} "
     return (
-        _has_word(small)
+        (any(map(small.__contains__, words)) and bool(_words_in(small)))
         or any(map(small.__contains__, phrases))
         or (PAS in small and NE_PAS.search(small) is not None)
         or (not sentence.isascii() and CJK.search(sentence) is not None)
