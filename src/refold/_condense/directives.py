@@ -197,11 +197,10 @@ def _pieces(text: str, kind: TextKind) -> tuple[_RankedLine, ...]:
         elif kind == "request" and quoted:
             rank = NONE if fence or fenced else PASTED
         else:
-            long = at - start > LONGEST  # its sentences may have been split
-            limits = (
-                pins_of(text[start:at]) if pinned and long else bisect_left(pinned, at) > bisect_left(pinned, start)
-            )
-            rank = _rank(line, kind, tuple(title for _, title in sections), limits=not quoted and bool(limits))
+            limits = bisect_left(pinned, at) > bisect_left(pinned, start)
+            if pinned and at - start > LONGEST:  # its sentences may have been split
+                limits = bool(pins_of(text[start:at]))
+            rank = _rank(line, kind, tuple(title for _, title in sections), limits=limits and not quoted)
         ends = [start + end for end in _ends(line)] if len(line) > LINE else []
         pieces += [_RankedLine(*span, rank) for span in pairwise(sorted({start, *ends, at})) if span[0] < span[1]]
     return tuple(pieces)
