@@ -116,7 +116,7 @@ class Selection:
         """Return the share of what will be needed that is predicted to be there, 0 to 1; the digest not counted."""
         transcript = self.draft.view.transcript
         whole = need_in(transcript)
-        missing = need_in(transcript, (atom for atom, open_ in self.cover.open.items() if open_))
+        missing = need_in(transcript, self.cover.missing())
         return 1 - missing / whole if whole else 1.0
 
     def fill_until(self, floor: float, room: int) -> None:

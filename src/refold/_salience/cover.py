@@ -23,19 +23,20 @@ from __future__ import annotations
 
 from collections import Counter
 from heapq import heapify, heappop, heappush, heappushpop
-from itertools import chain
+from itertools import chain, compress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 __all__ = ["Cover", "Unit", "choose"]
 
 LEAST = 20  # tokens under which no more is sought
 NEAR = 1e-12  # ratios that differ by less are equal: the order given decides
 CHARS = 3.5  # of what is said, a token; the rest of a unit's tokens is frame: call, id, marker
+NOTHING: frozenset[str] = frozenset()
 GRAIN = 1 << 24  # worths are whole numbers of this part, so that what is taken away again leaves no remainder
 
 
@@ -87,21 +88,26 @@ class Cover:
     def _hold(self, worths: Callable[[Collection[str]], Iterable[float]], covered: Collection[str]) -> None:
         """Find which atoms of each unit are new, what they are worth, and which other units hold them.
 
-        New are those that nothing covers before but the unit it comes after.
+        New are those that nothing covers before but the unit it comes after; shared are those that several units hold.
         """
         self.new = [
             unit.atoms.difference(covered) if unit.after is None else unit.atoms.difference(covered, unit.after.atoms)
             for unit in self.units
         ]
         holding = Counter(chain.from_iterable(self.new))  # how many units hold an atom
-        self.open = dict(zip(holding, [int(each * GRAIN) for each in worths(holding)], strict=True))
-        # of atoms that more than one unit holds
-        self.holders: dict[str, list[int]] = {atom: [] for atom, number in holding.items() if number > 1}
-        holders, worth = self.holders, self.open.__getitem__
+        self.worths = dict(zip(holding, [int(each * GRAIN) for each in worths(holding)], strict=True))
+        worth = self.worths.__getitem__
         self.gains = [*(sum(map(worth, atoms)) for atoms in self.new), 0]
-        for number, atoms in enumerate(self.new):
-            for atom in atoms & holders.keys():
-                holders[atom].append(number)
+        self.holders: dict[str, list[int]] = {atom: [] for atom, number in holding.items() if number > 1}
+        self.shared = [(atoms & self.holders.keys()) or NOTHING for atoms in self.new]
+        for number, atoms in enumerate(self.shared):
+            for atom in atoms:
+                self.holders[atom].append(number)
+
+    def missing(self) -> Iterator[str]:
+        """Yield the atoms of worth that nothing covers yet."""
+        covered = frozenset().union(*compress(self.new, self.taken))
+        return (atom for atom, worth in self.worths.items() if worth and atom not in covered)
 
     def _speak(self, stated: Collection[str]) -> None:
         """Find what each unit is worth beside its atoms, and which units say the same.
@@ -111,15 +117,13 @@ class Cover:
         units = self.units
         times = Counter(chain.from_iterable([unit.statements for unit in units]))
         self.speakers: dict[str, list[int]] = {statement: [] for statement, number in times.items() if number > 1}
-        speakers = self.speakers
         self.wholes = [sum(map(len, unit.statements)) for unit in units]
         self.fresh = self.wholes.copy()
+        self.repeated = [(unit.statements & self.speakers.keys()) or NOTHING for unit in units]
         for number, unit in enumerate(units):
-            if unit.statements:
-                for statement in unit.statements & speakers.keys():
-                    speakers[statement].append(number)
-                self.fresh[number] -= sum(map(len, unit.statements.intersection(stated)))
-        speakers.update((statement, []) for statement in stated)
+            self.fresh[number] -= sum(map(len, unit.statements.intersection(stated)))
+            for statement in self.repeated[number].difference(stated):
+                self.speakers[statement].append(number)
         self.more = [*map(self._more, range(len(units))), 0.0]
 
     def _more(self, number: int) -> float:
@@ -161,16 +165,14 @@ class Cover:
 
     def _take(self, number: int, heap: list[tuple[float, int]]) -> None:
         self.taken[number] = True
-        worth, holders, gains = self.open, self.holders, self.gains
-        new = self.new[number]
-        for atom in new & holders.keys():
-            gain = worth[atom]
+        worths, holders, gains, speakers = self.worths, self.holders, self.gains, self.speakers
+        for atom in self.shared[number]:
+            gain = worths[atom]
             if gain:
+                worths[atom] = 0
                 for holder in holders[atom]:
                     gains[holder] -= gain
-        worth.update(dict.fromkeys(new, 0))
-        speakers = self.speakers
-        for statement in self.units[number].statements & speakers.keys():
+        for statement in self.repeated[number]:
             for speaker in speakers[statement]:
                 self.fresh[speaker] -= len(statement)
                 self.more[speaker] = self._more(speaker)

@@ -156,12 +156,14 @@ def excerpt(text: str, chosen: Collection[Segment]) -> str:
 
 
 def without_short_gaps(text: str, chosen: Collection[Segment]) -> list[Segment]:
-    """Return the chosen segments of a text in order, joined where a marker would be as long as what it stands for."""
+    """Return the chosen segments of a text in order, joined where a marker would be as long as what it stands for.
+
+    Joined ones are to be shown: what their atoms are is left out.
+    """
     joined: list[Segment] = []
     for segment in sorted(chosen, key=lambda segment: segment.start):
         if joined and segment.start - joined[-1].stop <= SHORT_GAP:
-            last = joined[-1]
-            joined[-1] = replace(last, stop=segment.stop, atoms=last.atoms | segment.atoms)
+            joined[-1] = Segment(joined[-1].start, segment.stop, frozenset())
         else:
             joined.append(segment)
     return joined

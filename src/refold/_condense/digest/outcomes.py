@@ -225,6 +225,7 @@ def _last_line(text: str) -> str:
     return next((one_line(line, 140) for line in reversed(lines) if line.strip() and not HOW_IT_ENDED.search(line)), "")
 
 
+@memoized
 def _not_run(result: ToolResult) -> bool:
     """Tell whether an output says that the call was refused or stopped."""
     return any(NO_ERROR.search(piece) for piece in (result.text[:400], result.text[400:][-200:]))

@@ -7,6 +7,7 @@ what else the line does do not count. A run shows what another would have shown 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WRITE", "Target", "target_in", "target_of", "targets_of"]
 
+KNOWN = 16_384  # pairs of paths that are remembered
 WRITE = "write"  # the task of a call that changes a file
 COMMAND = re.compile(r"`(.+)`", re.S)
 # What people run to see whether work is right; of `TOOLS` the second word says what is done: `npm run build`.
@@ -277,6 +279,7 @@ def _named(name: str, among: Sequence[str]) -> bool:
     return any(mine.strip("^$") in name for mine in among)
 
 
+@lru_cache(maxsize=KNOWN)  # each call is compared with those that came later, which are about few paths
 def _within(path: str, other: str) -> bool:
     """Tell whether a path, or a test in a file, is another one or stands inside it; relative ones end absolute ones."""
     path, other = (plain_path(each).removesuffix("/...").rstrip("/") for each in (path, other))
@@ -286,6 +289,7 @@ def _within(path: str, other: str) -> bool:
     return file.endswith(f"/{other}") or f"/{other}/" in file or other.endswith(f"/{path}")
 
 
+@lru_cache(maxsize=KNOWN)
 def _may_contain(folder: str, other: str) -> bool:
     """Tell whether a command in one folder may do all that one in another does: not where the two are apart."""
     mine, theirs = (plain_path(each).rstrip("/").split("/") for each in (folder, other))
