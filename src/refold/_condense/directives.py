@@ -125,17 +125,17 @@ def shortened(text: str, limit: int, count: Callable[[str], int], kind: TextKind
         chosen = spans[:number] + pins
         return excerpt(text, _joined(sorted(chosen), len(text))).rstrip()
 
-    low, high, shown = 0, len(ordered), ""
+    low, high, fitting = 0, len(ordered), ""
     # To write and count a long text is dear, and its tokens grow nearly evenly with its characters: so the number of
     # lines that fit is guessed from the last two that were tried.
     last, middle = (chars[-1], whole), len(pinned)
     for more in range(high.bit_length() + GUESSES):
         if low == high:
             break
-        text_shown = showing(middle)
-        size = count(text_shown)
+        excerpted = showing(middle)
+        size = count(excerpted)
         if size <= limit:
-            low, shown = middle, text_shown
+            low, fitting = middle, excerpted
         else:
             high = max(middle - 1, 0)
         if more < GUESSES and size != last[1]:
@@ -143,7 +143,7 @@ def shortened(text: str, limit: int, count: Callable[[str], int], kind: TextKind
             last, middle = (chars[middle], size), min(max(bisect_right(chars, aim) - 1, low + 1), high)
         else:
             middle = (low + high + 1) // 2
-    return shown or showing(low)
+    return fitting or showing(low)
 
 
 def _with_ends(text: str, span: tuple[int, int]) -> tuple[int, int]:
