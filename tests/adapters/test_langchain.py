@@ -2,6 +2,7 @@
 
 import base64
 import sqlite3
+from pathlib import Path
 
 import pytest
 from langchain.agents import create_agent
@@ -14,6 +15,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 
 from refold.adapt.langchain import CompactionMiddleware, _claude
 from refold.testing.adapters import LAWS, AdapterHarness, turn_costs_what_is_new
+from tests.pages import follow
 
 
 class LangChain(AdapterHarness):
@@ -109,3 +111,11 @@ def test_an_answer_of_claude_may_hold_plain_strings():
         "role": "assistant",
         "content": [{"type": "text", "text": "Hello,"}, {"type": "text", "text": "there."}],
     }
+
+
+def test_the_tutorial_prints_what_it_shows(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = Path(__file__).parents[2] / "docs" / "tutorials" / "framework.md"
+    typed = {each.command: each for each in follow(page.read_text("utf-8"), tmp_path)}
+    assert all(each.is_as_shown for each in typed.values())
+    assert "42 messages in the state" in typed["python with_langchain.py"].printed
