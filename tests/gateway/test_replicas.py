@@ -67,6 +67,19 @@ def test_a_stored_conversation_in_which_nobody_has_written_is_not_read_again_for
         assert [loaded.entries for loaded in read] == [()] * 5
 
 
+def test_under_a_plan_the_store_is_asked_only_where_what_is_new_may_reach_the_trigger(store, monkeypatch):
+    body = {**chat(9), "stream": True}  # without usage, as OpenAI streams where a client does not ask for it
+    with ScriptedProvider(["ok"]) as provider, standing(provider, store=store, window=16_000, background=False) as one:
+        plan = call(one.url, body=body)[1]["x-refold-plan"]
+        stored, read = one.gateway._keeper._store, []
+        load = stored.load
+        monkeypatch.setattr(stored, "load", lambda *given, **more: read.append(given) or load(*given, **more))
+        for number in range(8):
+            body["messages"] += [{"role": "assistant", "content": "ok"}, {"role": "user", "content": f"more {number}"}]
+            assert call(one.url, body=body)[1]["x-refold-plan"] == plan
+    assert len(read) == 1, "once to measure what the plan has left"
+
+
 def branched(count):
     body = chat(count)
     body["messages"][2 * 11 + 3]["content"] = "another answer"

@@ -156,6 +156,7 @@ class Conversation:
         self.production = SentHistory()
         self.written: Written | None = None
         self.reported: ReportedUsage | None = None
+        self.measured: ReportedUsage | None = None  # what was measured here last: many streams report nothing
         self.counter: Counter | None = None  # who made the estimates
         self.fixed_cache: tuple[Bytes | None, Bytes | None, tuple[Counter, frozenset[str]], Fixed] | None = None
         self.wanted: Wanted | None = None
@@ -207,6 +208,7 @@ class Conversation:
     def advance(self, body: ParsedBody, same: int) -> None:
         """Take a newer body, of which so many leading messages are the same bytes."""
         if same < len(self.body.raws):
+            self.measured = None
             self.scanned_bytes = self.last_media_index = 0
             self.known_messages = min(self.known_messages, same)
         known = self.body.raws
@@ -355,7 +357,8 @@ class Conversation:
     def most_tokens(self, dialect: Dialect) -> int | None:
         """Return a number of tokens that the request cannot exceed, at hardly any cost; None where only reading tells.
 
-        A token is at least one byte of JSON, except of what is not text. With a report, only what came since counts.
+        A token is at least one byte of JSON, except of what is not text. With a report, or where the request was
+        measured before, only what came since counts.
         """
         body = self.body
         if self.scanned_bytes < body.stop:
@@ -365,12 +368,17 @@ class Conversation:
                     self.last_media_index = len(body.raws)
                     break
             self.scanned_bytes = body.stop
-        report = self._trusted_report()
-        size = body.stop - body.start
+        report, size = self._trusted(self.reported), body.stop - body.start
+        if report is not None:
+            sent = len(self.written.body) if self.written is not None else report.size
+            if report.usage.prompt * LONGEST_TOKEN < sent:  # a server that cut the prompt and reports what was left
+                return None
+        else:
+            report = self._trusted(self.measured)
         if report is None:
             return None if self.last_media_index or self.plans else len(body.body)
-        if self.last_media_index > report.count or report.usage.prompt * LONGEST_TOKEN < report.size:
-            return None  # pictures; or a server that cut the prompt and reports what was left
+        if self.last_media_index > report.count:  # pictures
+            return None
         return report.usage.prompt + report.usage.completion + size - report.size
 
     def has_large_message(self, least: int | None) -> bool:
@@ -507,7 +515,9 @@ class Conversation:
         """
         usage, estimated, since = self._estimates_of(bound, fixed_part)
         gauge = bound.policy.gauge
-        return gauge.measure(estimated, since, usage, ratio_by(gauge, estimated, since, usage)).count
+        tokens = gauge.measure(estimated, since, usage, ratio_by(gauge, estimated, since, usage)).count
+        self.measured = replace(self.empty_report(), usage=Usage(tokens))
+        return tokens
 
     def _estimates_of(self, bound: Bound, fixed_part: Fixed) -> tuple[Usage | None, EstimatedTokens, EstimatedTokens]:
         """Return what is known of the provider's count, and the estimates of the request and of what came since."""
@@ -558,7 +568,7 @@ class Conversation:
 
     def usage(self) -> Usage | None:
         """Return the last report, in messages of the view; None where plans have changed since."""
-        report = self._trusted_report()
+        report = self._trusted(self.reported)
         if report is None:
             return None
         return replace(report.usage, covers=max(len(self.view) - (len(self.body.raws) - report.count), 0))
@@ -611,9 +621,8 @@ class Conversation:
             known = self.estimates[message.id] = bound.counter.message(message)
         return known
 
-    def _trusted_report(self) -> ReportedUsage | None:
-        """Return the last report where it is of this beginning and these plans."""
-        report = self.reported
+    def _trusted(self, report: ReportedUsage | None) -> ReportedUsage | None:
+        """Return a report where it is of this beginning and these plans."""
         if report is None or report.count > len(self.body.raws):
             return None
         return report if report.plans == self.applied else None
