@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from refold.errors import StoreLocked
+from refold.errors import StoreCorrupt, StoreLocked
 from refold.sessions import Session, SQLStore, open_store
 from refold.sessions._stores.engines import SQLite
 from tests.stores.contract import Contract
@@ -40,6 +40,13 @@ def test_a_file_that_others_could_read_is_closed_to_them(tmp_path):
     path.chmod(0o644)
     open_store(path).close()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_device_is_refused_and_stays_as_it_is():
+    before = os.stat(os.devnull).st_mode
+    with pytest.raises(StoreCorrupt, match="is not a database"):
+        open_store(os.devnull)
+    assert os.stat(os.devnull).st_mode == before
 
 
 def test_of_a_deleted_session_no_file_holds_a_word_nor_its_summary(tmp_path):

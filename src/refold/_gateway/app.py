@@ -146,6 +146,7 @@ class Gateway:
         deferred = DeferredRecall(settings, keeper, self.metrics)
         self._planner = Planner(settings, handlers, keeper, self.metrics, lost, deferred)
         self._native = NativeCompaction(settings, self.tracker, keeper, self._planner, self.metrics)
+        keeper.on_delete = self._native.expansion.forget
         self._exchanges = Exchanges(
             settings, self._upstream, self.tracker, self._budgets, self._planner, self._native, deferred, self.metrics
         )

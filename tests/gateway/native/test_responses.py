@@ -172,6 +172,19 @@ def test_originals_of_a_conversation_that_a_replica_deleted_are_sent_by_no_other
         assert on["content"] == ON["content"]
 
 
+def test_of_a_deleted_conversation_no_history_is_remembered_behind_its_items(gateway, tmp_path):
+    store = str(tmp_path / "g.db")
+    serving, provider = gateway(behave=ignorant, window=200_000, limit=200_000, store=store)
+    response = Agent(serving.url, provider).ask([GO, *responses_turns(0, 30)], context_management=MANAGED)
+    (conversation,) = serving.gateway.tracker.all()
+    with standing(provider, window=200_000, store=store) as other:
+        Agent(other.url, provider).ask([*echoed(response), ON], context_management=MANAGED)
+        remembered = other.gateway._native.expansion._histories
+        assert len(remembered) == 1
+        assert call(other.url, "DELETE", f"/v1/sessions/{conversation.session_id}")[0] == 200
+        assert not remembered
+
+
 def test_a_conversation_goes_on_with_another_model_of_another_upstream(agent, gateway, tmp_path):
     store = str(tmp_path / "g.db")
     serving, provider = gateway(behave=ignorant, window=200_000, limit=200_000, store=store)

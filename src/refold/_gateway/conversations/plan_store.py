@@ -37,7 +37,7 @@ from refold.sessions._session import Session
 from refold.sessions._stores.protocol import StoredMessage, Write
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from refold._gateway.conversations.conversation import Conversation
     from refold._gateway.conversations.provenance import SentRange
@@ -54,6 +54,7 @@ LONGEST = 720.0  # seconds for which others wait for one that is at work (V12)
 SEARCHED = 50  # sessions, the newest, in which a plan is looked for
 CHECKED = 20  # sessions, the newest, that are looked at for a plan when a gateway starts
 NO_ENTRIES = 2**31 - 1  # a number behind that of every entry: of a session the head alone is read
+IN_FORCE = ("planned", "rewound", "noted")  # kinds of entries that tell which plans are in force, and what waits
 OURS = "conv_"  # how conversations of a gateway are named; a store may hold sessions of others
 
 
@@ -67,6 +68,7 @@ class PlanStore:
         self._access = StoreAccess(store, metrics, self._save_all)
         self._run = self._access.run
         self._unsaved: dict[str, Conversation] = {}  # in the order in which the store failed for them
+        self.on_delete: Callable[[str], None] = lambda session: None
         self.local = self._access.local
 
     @asynccontextmanager
@@ -200,6 +202,7 @@ class PlanStore:
             await self._run(lambda: self._store.delete(session))
         except SessionNotFound:
             return False
+        self.on_delete(session)
         return True
 
     async def check_write(self) -> None:
@@ -338,7 +341,7 @@ class PlanStore:
     def _first_plan(self, session: str) -> str | None:
         """Return the text of the first plan of a session as it is kept; None without one, or where it is damaged."""
         try:
-            entries = [each.entry for each in self._store.load(session).entries]
+            entries = [each.entry for each in self._store.entries(session, ("planned",))]
         except StoreCorrupt:
             _log_damage(session)
             return None
@@ -438,14 +441,12 @@ class PlanStore:
             SessionNotFound: there is none.
             StoreCorrupt: it is damaged.
         """
-        if owner is not None:  # before anything is read that may be damaged
-            self._head(session, owner)
-        loaded = self._store.load(session)
+        head = self._head(session, owner)  # before anything is read that may be damaged
         noted: tuple[int, DeferredCall | None] = 0, None
         ranges: list[StoredRange] = []
         known: dict[str, Plan] = {}
         live: tuple[str, ...] = ()
-        for each in loaded.entries:
+        for each in self._store.entries(session, IN_FORCE, upto=head.seq):  # without the messages
             match each.entry:
                 case Planned(plan=text):
                     plan = self._plan(session, text)
@@ -464,7 +465,7 @@ class PlanStore:
                 case _:
                     pass
         plans = tuple(known[id] for id in live if id in known)
-        return _Stored(loaded.head, plans, known, tuple(ranges), *noted)
+        return _Stored(head, plans, known, tuple(ranges), *noted)
 
     def _keep(
         self, conversation: Conversation, plans: tuple[Plan, ...], *, new: bool = False, count: int | None = None,
@@ -552,7 +553,7 @@ class PlanStore:
     def _recorded_item(self, digest: str, owner: str) -> RecordedItem | None:
         for session in self._newest(owner):
             with suppress(SessionNotFound, StoreCorrupt):
-                for each in self._store.load(session).entries:
+                for each in self._store.entries(session, ("noted",)):
                     if isinstance(each.entry, Noted):
                         note = _read(self.seal.opened_text(each.entry.text))
                         if isinstance(note, RecordedItem) and note.digest == digest:

@@ -52,6 +52,11 @@ class Expansion:
         """Remember the history behind an item of a provider."""
         self._remember((item.reference.owner, item.digest), item)
 
+    def forget(self, session: str) -> None:
+        """Forget what is remembered of a session of the store that was deleted."""
+        for key in [key for key in self._histories if key[0] == session]:
+            del self._histories[key]
+
     async def expand(self, raws: list[Bytes], format: str, owner: str, *, upstream: str, foreign: bool) -> Expanded:
         """Return messages with the originals in place of the newest item whose history is known, and of all before it.
 

@@ -119,7 +119,11 @@ def last_events(buffer: bytes | bytearray) -> Iterator[Event]:
         end = stop
         while end > 0 and text[end - 1] in LINE_ENDS:
             end -= 1
-        start = _block_start(text, end, only_lf=only_lf)
+        if only_lf:
+            empty = text.rfind(b"\n\n", 0, end)
+            start = empty + 2 if empty >= 0 else 0
+        else:
+            start = _block_start(text, end)
         yield _event(text[start:stop], len(BOM) if start == 0 and text.startswith(BOM) else 0)
         stop = start
 
@@ -138,12 +142,11 @@ def objects(stream: bytes) -> Iterator[Json]:
         yield from [whole] if whole is not None else filter(None, map(_object, event.data.split(b"\n")))
 
 
-def _block_start(text: bytes, end: int, *, only_lf: bool) -> int:
+def _block_start(text: bytes, end: int) -> int:
     """Return where the block begins whose content ends at a place: line by line back to an empty one."""
     while True:
         at = text.rfind(b"\n", 0, end)
-        if not only_lf:
-            at = max(at, text.rfind(b"\r", at + 1, end))
+        at = max(at, text.rfind(b"\r", at + 1, end))
         if at < 0:
             return 0
         end = at - 1 if text[at] == LF and at > 0 and text[at - 1] == CR else at

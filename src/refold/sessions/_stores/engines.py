@@ -273,12 +273,14 @@ def _private(path: Path, name: str) -> None:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         number = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            if stat.S_IMODE(os.fstat(number).st_mode) & 0o077:
+            mode = os.fstat(number).st_mode
+            regular = stat.S_ISREG(mode)  # a device, as /dev/null, stays everybody's
+            if regular and stat.S_IMODE(mode) & 0o077:
                 os.fchmod(number, 0o600)
-            head = os.read(number, len(HEADER))
+            head = os.read(number, len(HEADER)) if regular else b""
         finally:
             os.close(number)
     except OSError as error:
         raise StoreError(f"{name} cannot be opened ({error.strerror}): name a file that you may write") from error
-    if head and head != HEADER:
+    if not regular or (head and head != HEADER):
         raise StoreCorrupt(f"{name} is not a database and was left as it is: restore a copy, or name another file")
