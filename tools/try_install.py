@@ -44,13 +44,15 @@ class Trial:
     """How an agent is set up and run, and what is looked at.
 
     `settings` are files below the home folder, of which `restless` are written by the agent too. `digest` tells
-    whether the agent compacts in `play` and is told the digest then.
+    whether the agent compacts in `play` and is told the digest then; `gateway` whether it finds its provider by the
+    address of a gateway alone, which is the scripted provider itself here.
     """
 
     settings: dict[str, str]
     play: Callable[[Run], object]
     restless: tuple[str, ...] = ()
     digest: bool = False
+    gateway: bool = False
 
 
 def _claude_code(run: Run) -> None:
@@ -72,7 +74,6 @@ def _gemini_cli(run: Run) -> None:
 
 
 def _pi(run: Run) -> None:
-    run.write(".pi/agent/models.json", {"providers": {"anthropic": {"baseUrl": run.url}}})
     model = ("--provider", "anthropic", "--model", "claude-opus-4-5", "--thinking", "low")
     run.call("pi", *model, "--print", TASK)
     run.write(".pi/agent/settings.json", {"compaction": {"reserveTokens": 197_800, "keepRecentTokens": 100}})
@@ -113,16 +114,16 @@ TRIALS = {
         _codex,
         digest=True,
     ),
-    "pi": Trial({".pi/agent/extensions/other.ts": "export default function () {}"}, _pi, digest=True),
+    "pi": Trial({".pi/agent/extensions/other.ts": "export default function () {}"}, _pi, digest=True, gateway=True),
     "opencode": Trial(
         {
             ".config/opencode/opencode.json": '{"$schema": "https://opencode.ai/config.json", '
             '"autoupdate": false, "share": "disabled", "model": '
-            '"anthropic/claude-opus-4-5",\n  "provider": {"anthropic": {"options": {"baseURL": "{url}/v1", "apiKey": '
-            '"none"}}}}'
+            '"anthropic/claude-opus-4-5",\n  "provider": {"anthropic": {"options": {"apiKey": "none"}}}}'
         },
         _opencode,
         digest=True,
+        gateway=True,
     ),
     "gemini-cli": Trial(
         {
@@ -130,6 +131,7 @@ TRIALS = {
             '{"usageStatisticsEnabled": false},\n\t"general": {"enableAutoUpdate": false}\n}\n'
         },
         _gemini_cli,
+        gateway=True,
     ),
 }
 
@@ -164,7 +166,9 @@ def tried(name: str, folder: Path) -> str:
             run.write(path, text.replace("{url}", run.url))
         before = {path: (run.home / path).read_bytes() for path in trial.settings}
         files = _listed(run.home)
-        _refold(run, "install", name)
+        if trial.gateway:
+            run.environment.pop("GOOGLE_GEMINI_BASE_URL", None)
+        _refold(run, "install", name, *(("--gateway", run.url) if trial.gateway else ()))
         installed = _listed(run.home) - files
         for path in trial.settings:
             _require("refold" in (run.home / path).read_text() or bool(installed), f"{path} is unchanged")
@@ -175,7 +179,7 @@ def tried(name: str, folder: Path) -> str:
             _require("record of the session before its compaction" in sent, "the digest was in no request")
             words += "; the digest came after the compaction"
         findings = json.loads(_refold(run, "doctor", name, "--json", may_fail=True))["findings"]
-        unwell = [each for each in findings if not each["well"] and each["what"] not in ("time", "version")]
+        unwell = [each for each in findings if not each["well"] and each["what"] not in ("time", "version", "gateway")]
         _require(not unwell, f"doctor: {unwell}")
         hooks = {each["what"]: each["words"] for each in findings}
         restless = {path: json.loads((run.home / path).read_bytes()) for path in trial.restless}  # as the agent left it

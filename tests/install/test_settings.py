@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import Result
@@ -228,10 +230,72 @@ def test_gemini_cli_s_settings_are_restored(content: bytes | None, refold: Refol
     assert content_of(path) is None if content is None else json.loads(path.read_bytes()) == json.loads(content)
 
 
-def test_the_gateway_of_gemini_cli_is_a_variable_only(refold: Refold, home: Path) -> None:
-    done = refold("install", "gemini-cli", "--gateway", "http://127.0.0.1:8080")
+@pytest.mark.parametrize(
+    ("there", "used"),
+    [((), ".gemini/.env"), ((".env",), ".env"), ((".gemini/.env",), ".gemini/.env"),
+     ((".env", ".gemini/.env"), ".gemini/.env")],
+)  # fmt: skip
+def test_the_gateway_of_gemini_cli_is_a_variable_in_the_file_that_it_reads(
+    there: tuple[str, ...], used: str, refold: Refold, home: Path
+) -> None:
+    files = {home / name: f"GEMINI_API_KEY=of {name}" for name in (".env", ".gemini/.env")}
+    (home / ".gemini").mkdir()
+    for name in there:
+        (home / name).write_text(files[home / name])
+    assert refold("install", "gemini-cli", "--gateway", "http://127.0.0.1:8080").exit_code == 0
+    changed = [path for path in files if path.exists() and "refold" in path.read_text()]
+    assert changed == [home / used]
+    variables = [line for line in (home / used).read_text().splitlines() if not line.startswith("#")]
+    assert variables[-1] == "GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:8080"
+    (home / used).write_text((home / used).read_text() + "MINE=1\n")
+    refold("uninstall", "gemini-cli")
+    for path, text in files.items():
+        mine = "MINE=1\n" if path == home / used else ""
+        before = text if str(path.relative_to(home)) in there else ""
+        assert (path.read_text() if path.exists() else "") == before + mine
+
+
+@pytest.mark.parametrize(
+    ("agent", "place", "setting"),
+    [
+        ("opencode", ".config/opencode/opencode.json", ("provider", "openai", "options", "baseURL")),
+        ("pi", ".pi/agent/models.json", ("providers", "openai", "baseUrl")),
+    ],
+)
+@pytest.mark.parametrize("own", [None, "https://mine.example/v1"])
+def test_a_gateway_is_the_base_url_of_each_provider_and_the_user_s_own_comes_back(
+    agent: str, place: str, setting: tuple[str, ...], own: str | None, refold: Refold, home: Path
+) -> None:
+    path = home / place
+    path.parent.mkdir(parents=True)
+    before: Any = {"mine": 1}
+    if own:
+        for key in reversed(setting):
+            before = {key: before if key != setting[-1] else own}
+    path.write_text(json.dumps(before, indent=3))
+    refold("install", agent, "--gateway", "http://127.0.0.1:8080/")
+    urls = re.findall(r'"(http:[^"]*)"', path.read_text())
+    ends = {"opencode": {"/v1", "/v1beta"}, "pi": {"", "/v1", "/v1beta"}}[agent]
+    assert {url.removeprefix("http://127.0.0.1:8080") for url in urls} == ends
+    assert len(urls) == 3
+    path.write_text(json.dumps({**json.loads(path.read_text()), "later": 2}))
+    refold("install", agent)  # without one
+    refold("uninstall", agent)
+    assert json.loads(path.read_text()) == {**before, "later": 2}
+
+
+def test_pi_has_no_base_url_for_a_project(refold: Refold, home: Path) -> None:
+    done = refold("install", "pi", "--project", home, "--gateway", "http://127.0.0.1:8080")
     assert done.exit_code == 2
-    assert "GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:8080" in done.stderr
+    assert "leave out --project" in done.stderr
+
+
+def test_what_is_not_changed_is_not_in_the_record(refold: Refold, home: Path, data: Path) -> None:
+    (home / ".env").write_text("GEMINI_API_KEY=secret")
+    refold("install", "gemini-cli", "--gateway", "http://127.0.0.1:8080")
+    refold("install", "gemini-cli")
+    record = json.loads((data / "installed" / "gemini-cli.json").read_text())
+    assert [Path(name).name for name in record["files"]] == ["settings.json"]
 
 
 def test_pi_gets_an_extension_that_calls_the_hook_and_loses_it_again(refold: Refold, home: Path) -> None:
@@ -253,7 +317,6 @@ def test_an_extension_of_another_is_not_replaced(refold: Refold, home: Path) -> 
     extension.write_text("export default 1")
     assert refold("install", "pi").exit_code == 2
     assert extension.read_text() == "export default 1"
-    assert refold("install", "pi", "--gateway", "http://127.0.0.1:8080").exit_code == 2
 
 
 def test_opencode_gets_a_plugin_that_calls_the_hook_and_loses_it_again(refold: Refold, home: Path) -> None:

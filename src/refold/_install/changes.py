@@ -13,6 +13,7 @@ import difflib
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,10 @@ from typing import Any
 from refold._files import write_atomically
 from refold.errors import UsageError
 
-__all__ = ["Change", "FileEdit", "InstallRecord", "changes", "diff", "written"]
+__all__ = ["Change", "FileEdit", "InstallRecord", "block", "changes", "diff", "without_blocks", "written"]
+
+START, STOP = "# >>> refold install", "# <<< refold install"
+BLOCK = re.compile(rf"(?:\r?\n)?^{START}\r?\n.*?^{STOP}\r?\n", re.M | re.S)
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,7 @@ class InstallRecord:
                 "after": _hash(change.after),
             }
             for change in planned
+            if change.base != change.after
         }
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         content = json.dumps({"options": options, "files": files}, indent=2) + "\n"
@@ -154,6 +159,16 @@ def _text(edit: FileEdit, content: bytes | None) -> str:
         return content.decode()
     except UnicodeDecodeError:
         raise UsageError(f"{edit.path} is not UTF-8: correct it, then try again; nothing was written") from None
+
+
+def block(*lines: str) -> str:
+    """Return lines between marks, for a file whose comments begin with a number sign."""
+    return "\n".join((START, *lines, STOP, ""))
+
+
+def without_blocks(text: str) -> str:
+    """Return a text without what stands between such marks."""
+    return BLOCK.sub("", text)
 
 
 def _read(path: Path) -> bytes | None:

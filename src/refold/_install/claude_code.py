@@ -30,7 +30,7 @@ def edits(options: InstallOptions) -> list[FileEdit]:
     name = str(settings)
     return [
         FileEdit(settings, partial(_added, options, name), partial(_removed, options, name), "{}\n"),
-        json_edit.server_edit(servers, SERVER, _server(options) if options.mcp else None),
+        json_edit.settings_edit(servers, (SERVER, _server(options) if options.mcp else None)),
     ]
 
 

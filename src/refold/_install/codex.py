@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from refold._install import json_edit
-from refold._install.changes import FileEdit
+from refold._install.changes import FileEdit, block, without_blocks
 from refold._install.options import is_hook
 from refold.errors import UsageError
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["edits"]
 
 EVENTS = ("PostToolUse", "PreCompact", "SessionStart")
-START, STOP = "# >>> refold install", "# <<< refold install"
-BLOCK = re.compile(rf"(?:\r?\n)?^{START}\r?\n.*?^{STOP}\r?\n", re.M | re.S)
 PROVIDER = re.compile(r"^(model_provider\s*=.*)$", re.M)
 REPLACED = "# replaced by refold: "
 
@@ -68,10 +66,10 @@ def _with_blocks(options: InstallOptions, name: str, text: str) -> str:
         ]
         if "model_provider" in settings:  # the first such line: tables come after the values of the whole
             text = PROVIDER.sub(lambda line: REPLACED + line[1], text, count=1)
-        text = f'{START}\nmodel_provider = "refold"\n{STOP}\n{text}'
+        text = block('model_provider = "refold"') + text
     if tables:
         end = "" if text.endswith("\n") or not text else "\n"
-        text = f"{text}{end}\n{START}\n" + "\n".join(tables) + f"\n{STOP}\n"
+        text = f"{text}{end}\n{block(*tables)}"
     try:
         tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -84,7 +82,7 @@ def _with_blocks(options: InstallOptions, name: str, text: str) -> str:
 
 def _without_blocks(name: str, text: str, _before: str) -> str:
     _parsed(text, name)
-    return BLOCK.sub("", text).replace(REPLACED, "", 1)
+    return without_blocks(text).replace(REPLACED, "", 1)
 
 
 def _parsed(text: str, name: str) -> dict[str, Any]:

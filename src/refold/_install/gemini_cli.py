@@ -1,4 +1,4 @@
-"""Gemini CLI: a hook and the MCP server in settings.json; its base URL is a variable of the environment only."""
+"""Gemini CLI: a hook and the MCP server in settings.json; the gateway as a variable in the .env file that it reads."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from refold._install import json_edit
-from refold._install.changes import FileEdit
+from refold._install.changes import FileEdit, block, without_blocks
 from refold._install.options import is_hook, is_server
-from refold.errors import UsageError
 
 if TYPE_CHECKING:
     from refold._install.options import InstallOptions
@@ -19,17 +18,29 @@ HOOKS, SERVER = ("hooks", "AfterTool"), ("mcpServers", "refold")  # PreCompress 
 
 
 def edits(options: InstallOptions) -> list[FileEdit]:
-    """Return the changes of Gemini CLI's settings.
+    """Return the changes of Gemini CLI's settings, and of the file of variables that it reads."""
+    place = options.project or options.home
+    path = place / ".gemini" / "settings.json"
+    edits = [FileEdit(path, partial(_added, options, str(path)), partial(_removed, str(path)), "{}\n")]
+    if options.gateway or options.installed:
+        own, shared = place / ".gemini" / ".env", place / ".env"
+        used = shared if shared.exists() and not own.exists() else own  # the other one is not read
+        edits += [
+            FileEdit(file, partial(_with_gateway, options.gateway if file == used else ""), _without_gateway)
+            for file in (own, shared)
+        ]
+    return edits
 
-    Raises:
-        UsageError: a gateway is named, which these settings cannot.
-    """
-    if options.gateway:
-        raise UsageError(
-            f"Gemini CLI takes its base URL from the environment alone: set GOOGLE_GEMINI_BASE_URL={options.gateway}"
-        )
-    path = (options.project or options.home) / ".gemini" / "settings.json"
-    return [FileEdit(path, partial(_added, options, str(path)), partial(_removed, str(path)), "{}\n")]
+
+def _with_gateway(gateway: str, text: str) -> str:
+    if not gateway:
+        return text
+    end = "" if text.endswith("\n") or not text else "\n"
+    return f"{text}{end}{block(f'GOOGLE_GEMINI_BASE_URL={gateway}')}"  # of two lines the last one holds
+
+
+def _without_gateway(text: str, _before: str) -> str:
+    return without_blocks(text)
 
 
 def _added(options: InstallOptions, name: str, text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from refold._install.changes import FileEdit
 from refold._install.options import is_server
 from refold.errors import UsageError
 
-__all__ = ["append_item", "parsed", "remove", "remove_items", "restored", "server_edit", "set_value"]
+__all__ = ["Addresses", "append_item", "parsed", "remove", "remove_items", "restored", "set_value", "settings_edit"]
 
 SPACE = re.compile(r"[ \t\r\n]*")
 UNIT = "  "
@@ -27,6 +27,15 @@ class _Node:
     stop: int
     value: Any
     entries: list[tuple[str | int, int, _Node]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Where settings have the base URLs of providers, each with what follows the gateway's own, now and earlier."""
+
+    paths: Mapping[tuple[str, ...], str]
+    gateway: str
+    installed: str
 
 
 def parsed(text: str, name: str) -> Any:
@@ -99,16 +108,29 @@ def restored(text: str, before: str, path: Sequence[str], ours: Callable[[Any], 
     return (remove(text, path, before, name) if earlier is None else set_value(text, path, earlier.value, name)), True
 
 
-def server_edit(file: Path, path: Sequence[str], server: object) -> FileEdit:
-    """Return the change of a file of JSON that has a server of ours at a path, or none (`server` is None)."""
+def settings_edit(
+    file: Path, server: tuple[Sequence[str], object] | None = None, addresses: Addresses | None = None
+) -> FileEdit:
+    """Return the change of a file of JSON that has our server at a path, where it is not None, and a gateway's URLs."""
     name = str(file)
 
     def added(text: str) -> str:
         parsed(text, name)
-        return text if server is None else set_value(text, path, server, name)
+        if server is not None and server[1] is not None:
+            text = set_value(text, *server, name)
+        if addresses is not None and addresses.gateway:
+            for path, version in addresses.paths.items():
+                text = set_value(text, path, addresses.gateway + version, name)
+        return text
 
     def removed(text: str, before: str) -> str:
-        return restored(text, before, path, is_server, name)[0]
+        if server is not None:
+            text, _ = restored(text, before, server[0], is_server, name)
+        if addresses is not None and addresses.installed:
+            for path, version in addresses.paths.items():
+                ours = addresses.installed + version
+                text, _ = restored(text, before, path, ours.__eq__, name)
+        return text
 
     return FileEdit(file, added, removed, "{}\n")
 

@@ -1,4 +1,4 @@
-"""opencode (version 1): a plugin that asks the hook about each tool's output, and the MCP server in opencode.json."""
+"""opencode (version 1): a plugin that asks the hook; the MCP server and the gateway in opencode.json."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from refold._install import json_edit
 from refold._install.extension import extension_edit
-from refold.errors import UsageError
 
 if TYPE_CHECKING:
     from refold._install.changes import FileEdit
@@ -14,18 +13,15 @@ if TYPE_CHECKING:
 
 __all__ = ["edits"]
 
+# The providers that a gateway serves, and what their clients have in their base URL.
+BASE_URLS: dict[tuple[str, ...], str] = {
+    ("provider", name, "options", "baseURL"): version
+    for name, version in (("anthropic", "/v1"), ("openai", "/v1"), ("google", "/v1beta"))
+}
+
 
 def edits(options: InstallOptions) -> list[FileEdit]:
-    """Return the changes of opencode's settings.
-
-    Raises:
-        UsageError: a gateway is named, which these settings have for each provider.
-    """
-    if options.gateway:
-        raise UsageError(
-            f"opencode has a base URL for each provider: set provider.NAME.options.baseURL to {options.gateway}/v1 "
-            "in opencode.json"
-        )
+    """Return the changes of opencode's settings."""
     if options.project is not None:
         plugins, settings = options.project / ".opencode" / "plugins", options.project / "opencode.json"
     else:
@@ -33,7 +29,8 @@ def edits(options: InstallOptions) -> list[FileEdit]:
         plugins, settings = home / "plugins", home / "opencode.json"
     program, arguments = options.server
     server = {"type": "local", "command": [program, *arguments]} if options.mcp else None
+    addresses = json_edit.Addresses(BASE_URLS, options.gateway, options.installed)
     return [
         extension_edit(plugins / "refold.ts", "opencode_plugin.ts", "opencode", options),
-        json_edit.server_edit(settings, ("mcp", "refold"), server),
+        json_edit.settings_edit(settings, (("mcp", "refold"), server), addresses),
     ]

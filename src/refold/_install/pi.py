@@ -1,4 +1,4 @@
-"""pi: an extension that asks the hook about each tool's output, and the MCP server in mcp.json."""
+"""pi: an extension that asks the hook, the MCP server in mcp.json, and the gateway in models.json."""
 
 from __future__ import annotations
 
@@ -14,23 +14,30 @@ if TYPE_CHECKING:
 
 __all__ = ["edits"]
 
+# The providers that a gateway serves, and what their clients have in their base URL.
+BASE_URLS: dict[tuple[str, ...], str] = {
+    ("providers", name, "baseUrl"): version
+    for name, version in (("anthropic", ""), ("openai", "/v1"), ("google", "/v1beta"))
+}
+
 
 def edits(options: InstallOptions) -> list[FileEdit]:
     """Return the changes of pi's settings.
 
     Raises:
-        UsageError: a gateway is named, which these settings have for each provider.
+        UsageError: a gateway is named for a project, whose settings have none.
     """
-    if options.gateway:
-        raise UsageError(
-            f"pi has a base URL for each provider: set providers.NAME.baseUrl to {options.gateway} in models.json"
-        )
-    home = options.folder_of("PI_CODING_AGENT_DIR", ".pi/agent")
-    if options.project is not None:
-        home = options.project / ".pi"
+    user = options.folder_of("PI_CODING_AGENT_DIR", ".pi/agent")
+    home = user if options.project is None else options.project / ".pi"
     program, arguments = options.server
     server = {"command": program, "args": arguments} if options.mcp else None
-    return [
+    changed = [
         extension_edit(home / "extensions" / "refold.ts", "pi_extension.ts", "pi", options),
-        json_edit.server_edit(home / "mcp.json", ("mcpServers", "refold"), server),
+        json_edit.settings_edit(home / "mcp.json", (("mcpServers", "refold"), server)),
     ]
+    if options.project is None:
+        addresses = json_edit.Addresses(BASE_URLS, options.gateway, options.installed)
+        changed.append(json_edit.settings_edit(user / "models.json", addresses=addresses))
+    elif options.gateway:
+        raise UsageError("pi has base URLs in the user's models.json alone: leave out --project, or --gateway")
+    return changed
