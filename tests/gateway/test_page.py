@@ -68,7 +68,7 @@ def test_what_belongs_to_another_owner_is_answered_like_what_does_not_exist(team
 
 
 def test_a_conversation_in_memory_has_its_model_window_and_newest_messages(teams):
-    row = next(row for row in teams.get(teams.ours, "/page").split("<tr>") if teams.short in row)
+    row = next(row for row in teams.get(teams.ours, "/page").split("<tr ") if teams.short in row)
     assert "in the gateway" in row
     assert "of 16.0k" in row
     assert "gpt-4o" in row
@@ -104,7 +104,7 @@ def test_a_cookie_of_the_page_opens_no_other_route(teams):
 
 def test_a_conversation_that_is_in_the_store_alone_has_its_model_and_its_window(teams):
     teams.restart()
-    row = next(row for row in teams.get(teams.ours, "/page").split("<tr>") if teams.long in row)
+    row = next(row for row in teams.get(teams.ours, "/page").split("<tr ") if teams.long in row)
     assert "in the gateway" not in row
     assert "of 16.0k" in row
     assert "gpt-4o" in row

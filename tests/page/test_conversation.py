@@ -195,3 +195,14 @@ def test_what_a_plan_put_in_the_place_of_a_part_is_told_apart():
     badges = re.findall(r'<span class="badge is-(\w+)"><span aria-hidden="true">.</span> [\w ]+</span>\n', text)
     assert badges == ["pointer", "cleared", "selected", "trimmed", "hidden", "kept"]
     assert re.findall(r"<bdi>(first|second)</bdi>, <a", text) == ["first"] * 3 + ["second"] * 2
+
+
+def test_a_shortened_message_and_a_digest_are_shown_in_full_as_they_are_sent(get):
+    text = get("/c/work", **{"from": "1"})
+    digest = re.search(r'<li class="message is-summarised" id="(b?\w*:?[\w:-]+)">', text)[1]
+    assert "Made by a compaction" in get(f"/c/work/m/{digest}")
+    assert "[Digest of earlier messages" in get(f"/c/work/m/{digest}")
+    changed = re.search(r'<li class="message is-(?:selected|pointer|cleared)" id="(b2:\w+)">', text)[1]
+    original, sent = get(f"/c/work/m/{changed}"), get(f"/c/work/m/{changed}?as=sent")
+    assert "As the model sees it" in sent
+    assert len(sent) < len(original)

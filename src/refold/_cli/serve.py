@@ -212,7 +212,8 @@ def command(
         show.note(f"refold: {name} = {value} ({place})")
     click.echo(f"refold: serving on {gateway.url} (Ctrl-C stops)", err=True)
     if not (settings.token or settings.admin_token or Path(settings.tokens).is_file()):
-        click.echo("refold: recall and control routes need a token: refold tokens create --admin", err=True)
+        need = f"the page ({gateway.url}/page), recall and control routes need a token"
+        click.echo(f"refold: {need}: refold tokens create --admin", err=True)
     with _clear_errors():
         gateway.run()
     return 0

@@ -102,32 +102,35 @@ async def plotted(request: Request) -> Response:
     )
 
 
-async def original(request: Request) -> Response:
-    """Return one original in full."""
-    history, id = await history_of(request), request.path_params["message"]
-    conversations: Conversations = request.app.state.conversations
-    message = (await conversations.run(lambda: history.messages([id]))).get(id)
-    if message is None:
-        raise HTTPException(404)
+async def one_message(request: Request) -> Response:
+    """Return one message in full: the original, or as it is sent."""
+    history, message, sent = await _message_of(request)
     ids = history.state.ids
-    position = ids.index(id) if id in ids else None
     text = full_text(message)
     return page(
-        request, "original.html", history=history, message=message, position=position, text=text[:WHOLE],
+        request, "message.html", history=history, message=message, sent=sent, text=text[:WHOLE],
+        position=ids.index(message.id) if message.id in ids else None, known=message.id in history.sizes,
         rest=max(len(text) - WHOLE, 0),
     )  # fmt: skip
 
 
-async def whole(request: Request) -> Response:
-    """Return all that an original says as a file of plain text."""
+async def text_of_message(request: Request) -> Response:
+    """Return all that a message says as a file of plain text."""
+    _, message, _ = await _message_of(request)
+    body = full_text(message).encode("utf-8", "replace")
+    name = f'attachment; filename="{message.id.replace(":", "-")}.txt"'
+    return Response(body, headers={"content-disposition": name}, media_type="text/plain")
+
+
+async def _message_of(request: Request) -> tuple[History, Message, bool]:
+    """Return the message that the path names, and whether it is as it is sent; one that a plan made is nothing else."""
     history, id = await history_of(request), request.path_params["message"]
     conversations: Conversations = request.app.state.conversations
-    message = (await conversations.run(lambda: history.messages([id]))).get(id)
+    sent = request.query_params.get("as") == "sent" or id not in history.sizes
+    message = await conversations.run(lambda: history.sent(id) if sent else history.messages([id]).get(id))
     if message is None:
         raise HTTPException(404)
-    body = full_text(message).encode("utf-8", "replace")
-    name = f'attachment; filename="{id.replace(":", "-")}.txt"'
-    return Response(body, headers={"content-disposition": name}, media_type="text/plain")
+    return history, message, sent
 
 
 WHOLE = 200_000  # characters of an original that are part of a page
@@ -233,6 +236,6 @@ CONVERSATION = "/c/{id}"
 ROUTES = (
     Route(CONVERSATION, conversation_page),
     Route(CONVERSATION + "/plot.json", plotted),
-    Route(CONVERSATION + "/m/{message}", original),
-    Route(CONVERSATION + "/m/{message}/text", whole),
+    Route(CONVERSATION + "/m/{message}", one_message),
+    Route(CONVERSATION + "/m/{message}/text", text_of_message),
 )

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from refold import formats
 from refold._compaction.result import fold_plans
-from refold.core.edits import Hide, Insert, Rewrite
-from refold.core.messages import Message
+from refold.core.edits import Hide, Insert, Rewrite, patched
+from refold.core.messages import Message, Patch
 from refold.core.transcript import Transcript
 from refold.sessions._entries import Appended, Configured, Planned, Rewound, SessionOpened, UsageEntry
 from refold.sessions._state import SessionState, without_dangling_edits
@@ -95,6 +95,18 @@ class History:
         """Read those originals."""
         format = formats.find(self.head.format)
         return {id: format.read(native, id) for id, native in self.natives(ids).items()}
+
+    def sent(self, id: MessageId) -> Message | None:
+        """Return a message as the plans in force have it sent, be it left out; one that a plan ever inserted, too."""
+        message = self.messages([id]).get(id)
+        if message is None:
+            edits_ever = (edit for plan in self.state.plans.values() for edit in plan.edits)
+            inserted = (edit.message for edit in edits_ever if isinstance(edit, Insert))
+            message = next((each for each in inserted if each.id == id), None)
+        edits = [edit for plan in self.plans for edit in plan.edits if isinstance(edit, Rewrite) and edit.message == id]
+        if message is None or not edits:
+            return message
+        return patched(message, [Patch(edit.at, edit.to) for edit in edits])
 
     def view(self, state: SessionState) -> list[ViewRow]:
         """Return the places of the conversation at a state, in order, those left out included."""
