@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from refold._gateway.settings import GatewaySettings
     from refold._gateway.wire.routes import Dialect
     from refold.core.plan import Plan
+    from refold.core.policy import Policy
 
 __all__ = ["PATHS", "Admin", "CompactionWish", "is_ours"]
 
@@ -103,10 +104,15 @@ class ScopedRoute(Route):
 
 
 class CompactionWish(Struct, frozen=True):
-    """What a client asks of a compaction: words for the summary, and how many tokens of the newest messages stay."""
+    """What a client asks of a compaction: words for the summary, and how many tokens of the newest messages stay.
+
+    `goal` is the size of the request afterwards, `policy` one other than the conversation's own.
+    """
 
     instructions: str = ""
     keep_recent: int | None = None
+    goal: int | None = None
+    policy: Policy | None = None
 
 
 class Admin:
@@ -194,7 +200,7 @@ class Admin:
         """Return originals by a message's id, by the plan or message that replaces them, or by words of their text."""
         what = what.strip().strip("[]")
         ids = [MessageId(what)] if what.startswith("b2:") else []
-        conversation = self._find(session, owner)
+        conversation = self.find(session, owner)
         if not ids:
             for each in [conversation] if conversation is not None else self._visible(owner):
                 ids = behind(each.plans, what)
@@ -262,8 +268,9 @@ class Admin:
                 conversation.render(target.bound)
             try:
                 return await self._planner.compact(
-                    target, Cause.MANUAL, instructions=wish.instructions, keep_recent=wish.keep_recent
-                )
+                    target, Cause.MANUAL, wish.policy, instructions=wish.instructions, keep_recent=wish.keep_recent,
+                    goal=wish.goal,
+                )  # fmt: skip
             except CompactionAborted as failed:
                 size = conversation.measure(target.bound, conversation.fixed_part(target.dialect, target.bound))
                 if size <= target.bound.budget.input:
@@ -281,7 +288,7 @@ class Admin:
             raise GatewayError(400, 'compact takes {"keep_recent": tokens, "instructions": words}', "bad_body")
         wish, model = _wish(body), body.get("model", "")
         model = string_of(model)
-        conversation = self._find(id, owner)
+        conversation = self.find(id, owner)
         head = await self._keeper.head(id, owner) if conversation is None else None
         if head is not None and not id.startswith(OURS):
             done = await self._planner.compact_session(id, wish.instructions, wish.keep_recent, model)
@@ -291,20 +298,31 @@ class Admin:
             facts = {"previous": done.previous} if done.previous else {}
             outcome = _outcome(done.plan if done.compacted else None, plans)
             return _json({**facts, "id": done.session, "stored": True, **outcome})
-        if conversation is not None:
-            route = ProviderRoute(_dialect_of(conversation.format.name), "compact", model)
-            target = self._exchanges.bind(conversation, route, options)
-        elif head is not None:
-            messages = await self._keeper.messages(id)
-            route = ProviderRoute(_dialect_of(head.format), "compact", model or "stored")
-            raw = b'{"%s":[%s]}' % (route.dialect.messages.encode(), messages)
-            target = await self._exchanges.target(route, replace(options, owner=head.owner), raw)
+        target = await self.target(id, owner, options, model)
         if target is None:
             raise GatewayError(
                 400, 'the model of this conversation is not known here: name it, {"model": …}', "bad_body"
             )
         plan = await self.forced(target, wish)
         return _json({**_summary(target.conversation), **_outcome(plan, target.conversation.plans)})
+
+    async def target(
+        self, id: str, owner: str | None, options: RequestOptions, model: str = ""
+    ) -> CompactionTarget | None:
+        """Return a conversation of the gateway, in memory or in the store; None where its model is not known.
+
+        Raises:
+            SessionNotFound: the owner has none of that id.
+        """
+        conversation = self.find(id, owner)
+        if conversation is not None:
+            route = ProviderRoute(_dialect_of(conversation.format.name), "compact", model)
+            return self._exchanges.bind(conversation, route, options)
+        head = await self._keeper.head(id, owner)
+        messages = await self._keeper.messages(id)
+        route = ProviderRoute(_dialect_of(head.format), "compact", model or "stored")
+        raw = b'{"%s":[%s]}' % (route.dialect.messages.encode(), messages)
+        return await self._exchanges.target(route, replace(options, owner=head.owner), raw)
 
     async def _list_sessions(self, request: Request) -> Response:
         owner = request.state.caller.sees
@@ -320,7 +338,7 @@ class Admin:
     async def _session(self, request: Request) -> Response:
         """Return one conversation with its plans, or delete it."""
         id, owner = _session_id(request), request.state.caller.sees
-        conversation = self._find(id, owner)
+        conversation = self.find(id, owner)
         if request.method != "DELETE":
             plans = conversation.plans if conversation is not None else await self._keeper.plans(id, owner)
             return _json({**_summary_of(id, conversation), "plans": [_plan(plan) for plan in plans]})
@@ -333,10 +351,10 @@ class Admin:
 
     async def _rewind_session(self, request: Request) -> Response:
         id, owner = _session_id(request), request.state.caller.sees
-        conversation, to = self._find(id, owner), _to(await self._body(request))
+        conversation, to = self.find(id, owner), _to(await self._body(request))
         if conversation is None:
             remaining = _until(await self._keeper.plans(id, owner), to)
-            await self._keeper.rewound(id, remaining)
+            await self._keeper.rewound(id, [plan.id for plan in remaining])
         else:
             remaining = await self._rewind(conversation, to)
         return _json({**_summary_of(id, conversation), "plans": [_plan(plan) for plan in remaining]})
@@ -346,12 +364,13 @@ class Admin:
             remaining = _until(conversation.plans, to)
             revision = None
             if conversation.session_id:
-                stored = remaining[: conversation.stored_plans]
+                stored = [plan.id for plan in remaining[: conversation.stored_plans]]
                 revision = await self._keeper.rewound(conversation.session_id, stored)
             conversation.rewind(remaining, revision)
         return remaining
 
-    def _find(self, id: str, owner: str | None) -> Conversation | None:
+    def find(self, id: str, owner: str | None) -> Conversation | None:
+        """Return the conversation in memory of an owner by its id, or its session's."""
         return next((each for each in self._visible(owner) if id and id in (each.id, each.session_id)), None)
 
     def _visible(self, owner: str | None) -> list[Conversation]:

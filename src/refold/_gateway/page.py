@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from refold._gateway.conversations.encryption import Seal
     from refold._gateway.conversations.tracker import ConversationTracker
     from refold._gateway.server.auth import Auth
+    from refold._page.acts import Acts
     from refold.sessions import Store
 
 __all__ = ["PAGE", "gateway_page", "is_page"]
@@ -36,9 +37,11 @@ def is_page(path: str) -> bool:
     return path == PAGE or path.startswith(PAGE + "/")
 
 
-def gateway_page(store: Store, seal: Seal, auth: Auth, tracker: ConversationTracker, budgets: Budgets) -> ASGIApp:
+def gateway_page(
+    store: Store, seal: Seal, auth: Auth, tracker: ConversationTracker, budgets: Budgets, acts: Acts
+) -> ASGIApp:
     """Return the page of a gateway; processes that share its store know each other's viewers."""
-    conversations = Conversations(store, seal, _Memory(tracker, budgets))
+    conversations = Conversations(store, seal, _Memory(tracker, budgets), acts)
     return page_app(conversations, _TokenViewers(auth), b"page" + store.salt())
 
 
@@ -87,10 +90,11 @@ class _Memory:
 
     def _settings(self, conversation: Conversation) -> dict[str, Any]:
         wanted = conversation.wanted
+        pins = {"pinned": list(conversation.pinned)} if conversation.pinned else {}
         if wanted is None or not wanted.model:
-            return {}
-        bound = self._budgets.bound(wanted.model, wanted.output, format=conversation.format.name)
-        return settings_to_save({"policy": bound.policy, "model": wanted.model, "budget": bound.budget})
+            return pins
+        bound = self._budgets.bound(wanted.model, wanted.output, conversation.policy, conversation.format.name)
+        return pins | settings_to_save({"policy": bound.policy, "model": wanted.model, "budget": bound.budget})
 
 
 def _head(conversation: Conversation) -> Head:

@@ -192,12 +192,11 @@ class Exchanges:
         model = route.model or wants.model
         if wants.elsewhere or not 0 < len(model) <= LONGEST_NAME:
             return None
-        bound = self._budgets.bound(
-            model, wants.output, options.policy, dialect.format, options.trigger, long=options.long
-        )
+        policy = conversation.policy or options.policy
+        bound = self._budgets.bound(model, wants.output, policy, dialect.format, options.trigger, long=options.long)
         threshold = self._native.respected(conversation.body, route, model) if options.trigger is None else None
         if threshold is not None and threshold <= bound.budget.input:  # the provider compacts before there is no room
-            bound = self._budgets.bound(model, wants.output, options.policy, dialect.format, WHOLE, long=options.long)
+            bound = self._budgets.bound(model, wants.output, policy, dialect.format, WHOLE, long=options.long)
         return CompactionTarget(conversation, dialect, bound, model)
 
     async def _prepared(self, exchange: Exchange, target: CompactionTarget) -> Ready:
@@ -221,6 +220,7 @@ class Exchanges:
                 if len(conversation.body.body) >= LARGE:
                     async with self._large_bodies:
                         await self._planner.read(target)
+                target = await self._as_chosen(exchange, target)
                 try:
                     ready.reason = await self._compacted(exchange, target) or ready.reason
                 except (CompactionAborted, StoreError) as failed:
@@ -246,6 +246,15 @@ class Exchanges:
             if chat:
                 conversation.mark_sent()
         return ready
+
+    async def _as_chosen(self, exchange: Exchange, target: CompactionTarget) -> CompactionTarget:
+        """Return a target under the policy that was chosen for its conversation, which another process may know."""
+        if not target.conversation.synced:
+            before = target.conversation.policy
+            await self._planner.recognize(target)
+            if target.conversation.policy != before:
+                return self.bind(target.conversation, exchange.route, exchange.options) or target
+        return target
 
     def _compacted(self, exchange: Exchange, target: CompactionTarget) -> Awaitable[str]:
         """Compact a conversation where that is due, and for a request that is no chat only read it; return why."""

@@ -32,6 +32,11 @@ class Viewer(Struct, frozen=True):
     sees: str | None
     fingerprint: str
 
+    @property
+    def name(self) -> str:
+        """The name of the token, which acts are recorded with."""
+        return f"{self.sees}/{self.id}" if self.sees else self.id
+
 
 class Viewers(Protocol):
     """Knows the tokens that open the page."""
@@ -94,6 +99,14 @@ class SignIn:
         """Return the value of the cookie of a new session."""
         ends = str(int(time.time()) + LASTS)
         return f"{viewer.id}~{ends}~{self._signed(viewer, ends).decode()}"
+
+    def form_token(self, viewer: Viewer) -> str:
+        """Return what every form of a viewer that changes something holds, and no other page can know."""
+        return self._signed(viewer, "form").decode()
+
+    def is_form_token(self, viewer: Viewer, text: str) -> bool:
+        """Tell whether a form holds its token."""
+        return hmac.compare_digest(self._signed(viewer, "form"), text.encode("utf-8", "replace"))
 
     def _signed(self, viewer: Viewer, ends: str) -> bytes:
         text = f"{viewer.id}~{ends}~{viewer.fingerprint}"

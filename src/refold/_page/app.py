@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from refold._page import compare, contents, conversation, overview
+from refold._page import acting, compare, contents, conversation, overview
 from refold._page.access import SignIn, cookie_name, is_of_another_site
 from refold._page.templating import address, page
 from refold.errors import RefoldError, SessionNotFound, StoreError
@@ -58,6 +58,7 @@ def page_app(conversations: Conversations, viewers: Viewers, key: bytes) -> ASGI
             Mount("/static", StaticFiles(directory=STATIC)),
             *overview.ROUTES,
             *conversation.ROUTES,
+            *acting.ROUTES,
             *compare.ROUTES,
             *contents.ROUTES,
         ],

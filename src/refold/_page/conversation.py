@@ -9,8 +9,10 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from refold import policies
 from refold._counting import counter_for
 from refold._inspect.message_labels import full_text
+from refold._page.changes import acts_of
 from refold._page.conversations import title_of
 from refold._page.figures import PER_CHARACTER, calls_between, figures_of, points_of
 from refold._page.overview import positive
@@ -76,7 +78,8 @@ async def conversation_page(request: Request) -> Response:
         return page(
             request, "conversation.html", title=title_of(history), history=history, figures=figures,
             window=_window(history, figures, start, originals=originals), statuses=STATUSES, originals=originals,
-            table=_sampled(points, TABLED), compactions=_compactions(history, figures, points),
+            acts=acts_of(history), policy_names=policies.names(), table=_sampled(points, TABLED),
+            compactions=_compactions(history, figures, points),
             meanings=meanings_of(history.state.plans.values()),
         )  # fmt: skip
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from refold import formats
 from refold._inspect.titles import OPENING, first_words
+from refold._page.acts import StoreActs
 from refold._page.figures import Figures, figures_of
 from refold._page.history import History, LoggedEvent, read_entries
 from refold.core._plan_json import load_plan
@@ -29,6 +30,7 @@ from refold.sessions._stores.search_terms import excerpt
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from refold._page.acts import Acts
     from refold.core.plan import Plan
     from refold.core.transcript import Transcript
     from refold.sessions import Head, Store
@@ -115,7 +117,10 @@ class SearchHit(Struct, frozen=True):
 class Conversations:
     """Reads conversations for a viewer. What another owner has is answered like what does not exist."""
 
-    def __init__(self, store: Store, opener: Opener | None = None, live: Live | None = None) -> None:
+    def __init__(
+        self, store: Store, opener: Opener | None = None, live: Live | None = None, acts: Acts | None = None
+    ) -> None:
+        self.acts: Acts = StoreActs(store, sealed=opener is not None) if acts is None else acts
         self.store = store
         self._opener = PlainText() if opener is None else opener
         self._live = live

@@ -36,6 +36,7 @@ __all__ = [
     "figures_of",
     "limits_of",
     "points_of",
+    "size_at",
 ]
 
 PER_CHARACTER = 0.25  # tokens, where nothing is known of a conversation
@@ -227,3 +228,10 @@ def _after_newest(state: SessionState, sizes: Mapping[MessageId, int], fixed: in
 
 def _characters(sizes: Mapping[MessageId, int], ids: Sequence[MessageId]) -> int:
     return sum(sizes.get(id, 0) for id in ids)
+
+
+def size_at(history: History, state: SessionState) -> tuple[int, float, int]:
+    """Return the tokens of the next request in a state, with the tokens for each character and those apart them."""
+    ratio, fixed = _calibrated(history)
+    known, at = _after_newest(state, history.sizes, fixed)
+    return round(known + ratio * (_characters(history.sizes, state.ids) - at)), ratio, fixed

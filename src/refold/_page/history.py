@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["History", "LoggedEvent", "ViewRow", "read_entries"]
 
+GATEWAYS = "conv_"  # begins the ids of conversations of a gateway
 KINDS = ("opened", "appended", "planned", "rewound", "reported", "configured", "renewed")
 
 
@@ -68,6 +69,7 @@ class History:
         self.events = tuple(events)
         self.sizes = sizes
         self._read = read
+        self.resent = head.id.startswith(GATEWAYS)  # its client sends all messages again: none of them can leave
         self.state = self.at(len(self.events))
 
     def at(self, step: int) -> SessionState:

@@ -23,7 +23,17 @@ if TYPE_CHECKING:
     from refold.core.messages import Message, MessageId, Part
     from refold.core.plan import Plan
 
-__all__ = ["STATUSES", "Gap", "MessageCard", "PartExcerpt", "Status", "meanings_of", "message_card", "reasons_of"]
+__all__ = [
+    "STATUSES",
+    "Gap",
+    "MessageCard",
+    "PartExcerpt",
+    "Status",
+    "meanings_of",
+    "message_card",
+    "reasons_of",
+    "status_of",
+]
 
 MOST, LINES = 1_200, 24  # characters and lines shown of a part; the whole is behind a link
 POINTER = "recall b2:"  # how a text that stands for an original names it
@@ -90,7 +100,7 @@ class Gap(Struct, frozen=True):
     reasons: tuple[tuple[int, str], ...]
 
 
-def _status_of(old: Message | None, new: Message, *, hidden: bool) -> Status:
+def status_of(old: Message | None, new: Message, *, hidden: bool) -> Status:
     """Return what became of a message, by what its plans put in the place of its parts."""
     if hidden:
         return STATUSES["hidden"]
@@ -123,7 +133,7 @@ def message_card(
     new = (
         row.message if original is None else patched(original, row.message.patches) if row.message.patches else original
     )
-    status = _status_of(original, new, hidden=row.hidden)
+    status = status_of(original, new, hidden=row.hidden)
     source = original if row.hidden and original is not None else new
     changed = original is not None and new is not original
     return MessageCard(

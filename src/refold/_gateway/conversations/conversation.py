@@ -176,6 +176,8 @@ class Conversation:
         self.stored_plans = 0  # the leading plans that it holds
         self.last_head: Head | None = None  # of that session, when all of its plans were in force here
         self.unsaved = False  # the store has failed: it does not hold everything yet
+        self.policy = ""  # chosen for this conversation, in place of what requests and settings name
+        self.pinned: tuple[MessageId, ...] = ()  # messages that no compaction changes
         self.pending_recall: DeferredCall | None = (
             None  # calls of the recall tool that the next request brings the answers of
         )
@@ -241,6 +243,7 @@ class Conversation:
         forked.transcript = Transcript(self.transcript.messages[: min(same, len(self.transcript))])
         forked.estimates, forked.counter = dict(self.estimates), self.counter
         forked.plans, forked.production = within(self.plans, shared), self.production.forked(shared)
+        forked.configure(self.policy, self.pinned)
         forked.pending_recall = self.pending_recall  # it may go on from the same answer, by whose calls that is known
         forked._instructed(self.body.raws)
         return forked
@@ -321,13 +324,17 @@ class Conversation:
         """Record that the store holds everything again."""
         self.unsaved = False
 
-    def rewind(self, plans: tuple[Plan, ...], revision: int | None = None) -> None:
-        """Leave only these plans in force; what was computed under the others is dropped, and so is the cooldown.
+    def configure(self, policy: str, pinned: tuple[MessageId, ...]) -> None:
+        """Take the policy that was chosen for this conversation, none if empty, and the messages that are pinned."""
+        self.policy, self.pinned = policy, pinned
 
-        `revision` is that of its session of the store, where it has one.
+    def rewind(self, plans: tuple[Plan, ...], revision: int | None = None, *, stored: bool = False) -> None:
+        """Put these plans in force and no others; what was computed before is dropped, and so is the cooldown.
+
+        `revision` is that of its session of the store, where it has one; `stored`: it holds all of these plans.
         """
         self.plans, self.view, self.written, self.pending_recall = plans, (), None, None
-        self.stored_plans = min(self.stored_plans, len(plans))
+        self.stored_plans = len(plans) if stored else min(self.stored_plans, len(plans))
         self.revision = self.revision if revision is None else revision
         self.cooldown_tokens = 0
 

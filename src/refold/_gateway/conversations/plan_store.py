@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
+from refold import policies
 from refold._gateway.conversations.conversation import within
 from refold._gateway.conversations.encryption import Seal, is_sealed
 from refold._gateway.conversations.provenance import StoredRange
@@ -28,6 +29,7 @@ from refold._gateway.recall.deferred_call import DeferredCall
 from refold.core._plan_json import load_plan
 from refold.core.budget import Usage
 from refold.core.edits import Hide, Insert, Rewrite
+from refold.core.messages import MessageId
 from refold.core.transcript import ROOT
 from refold.errors import SessionNotFound, StoreCorrupt, StoreError, UnreadablePlan, WriteConflict
 from refold.sessions._entries import Appended, Configured, Noted, Planned, Position, Rewound, UsageEntry
@@ -42,19 +44,19 @@ if TYPE_CHECKING:
     from refold._gateway.conversations.conversation import Conversation
     from refold._gateway.conversations.provenance import SentRange
     from refold._gateway.observability.metrics import Metrics
-    from refold.core.messages import MessageId
-    from refold.core.plan import Plan
+    from refold.core.plan import Plan, PlanId
     from refold.handlers import Handlers
     from refold.sessions._context_stats import CompactionStats
     from refold.sessions._stores.protocol import Head, Store
 
-__all__ = ["OURS", "PlanStore", "behind"]
+__all__ = ["CHOSEN", "OURS", "PlanStore", "behind"]
 
 LONGEST = 720.0  # seconds for which others wait for one that is at work (V12)
 SEARCHED = 50  # sessions, the newest, in which a plan is looked for
 CHECKED = 20  # sessions, the newest, that are looked at for a plan when a gateway starts
 NO_ENTRIES = 2**31 - 1  # a number behind that of every entry: of a session the head alone is read
-IN_FORCE = ("planned", "rewound", "noted")  # kinds of entries that tell which plans are in force, and what waits
+IN_FORCE = ("planned", "rewound", "noted", "configured")  # entries that tell which plans are in force, and what waits
+CHOSEN = "chosen_policy"  # a setting that a person made for one conversation; "policy" is what acted last
 OURS = "conv_"  # how conversations of a gateway are named; a store may hold sessions of others
 
 
@@ -122,17 +124,21 @@ class PlanStore:
         """
         await self._run(self._check)
 
-    async def keep(self, conversation: Conversation, plan: Plan, settings: dict[str, Any] | None = None) -> None:
+    async def keep(
+        self, conversation: Conversation, plan: Plan, settings: dict[str, Any] | None = None, actor: str = ""
+    ) -> None:
         """Keep a plan after those in force, and the messages it was made for; in memory where the store fails.
 
-        `settings` are those of the session from here on.
+        `settings` are those of the session from here on, `actor` is who has made the plan by hand.
 
         Raises:
             WriteConflict: another process has changed the plans meanwhile.
         """
         plans = (*conversation.plans, plan)
         try:
-            await self._run(lambda: self._keep(conversation, plans, settings=settings), len(conversation.body.body))
+            await self._run(
+                lambda: self._keep(conversation, plans, settings=settings, actor=actor), len(conversation.body.body)
+            )
         except WriteConflict:
             raise
         except StoreError:
@@ -172,9 +178,32 @@ class PlanStore:
             except StoreError:
                 self._hold(conversation)
 
-    async def rewound(self, session: str, plans: tuple[Plan, ...]) -> int:
+    async def rewound(self, session: str, plans: Sequence[PlanId], actor: str = "", *, forward: bool = False) -> int:
         """Keep that only these plans of a session are in force; return the revision that this is."""
-        return await self._run(lambda: self._rewind(session, plans))
+        return await self._run(lambda: self._rewind(session, tuple(plans), actor, forward=forward))
+
+    async def known_plans(self, session: str, ids: Sequence[str]) -> tuple[Plan, ...]:
+        """Return plans of a session by their ids, those that were taken back included.
+
+        Raises:
+            SessionNotFound: there is none of that id.
+            StoreCorrupt: it is damaged.
+        """
+        known = (await self._run(lambda: self._load(session))).known
+        return tuple(known[id] for id in ids if id in known)
+
+    async def configure(self, conversation: Conversation, settings: dict[str, Any], actor: str) -> None:
+        """Keep settings of a conversation that is read, with all its messages; see `Conversation.configure`.
+
+        Raises:
+            StoreError: the store has failed.
+        """
+
+        def write() -> None:
+            self._keep(conversation, conversation.plans, count=len(conversation.transcript))
+            self._store.write(conversation.session_id, (Write(Configured(settings, actor)),))
+
+        await self._run(write)
 
     def forget(self, conversation: Conversation) -> None:
         """Let go of what is held of a conversation that leaves the memory."""
@@ -383,6 +412,8 @@ class PlanStore:
         if is_here:
             conversation.store_as(session, loaded.head.revision, 0)
         conversation.read_note(loaded.noted, loaded.later)
+        if is_here:
+            conversation.configure(loaded.policy, loaded.pinned)
         fitting = within(loaded.plans, len(conversation.transcript))
         messages, ids = conversation.transcript.messages, tuple(plan.id for plan in fitting)
         count = next(
@@ -446,6 +477,7 @@ class PlanStore:
         ranges: list[StoredRange] = []
         known: dict[str, Plan] = {}
         live: tuple[str, ...] = ()
+        settings: dict[str, Any] = {}
         for each in self._store.entries(session, IN_FORCE, upto=head.seq):  # without the messages
             match each.entry:
                 case Planned(plan=text):
@@ -454,6 +486,8 @@ class PlanStore:
                     live = (*live, plan.id)
                 case Rewound(to=to):
                     live, noted = to.plans, (each.seq, None)
+                case Configured(settings=changed):
+                    settings |= changed
                 case Noted(text=text):
                     note = _read(self.seal.opened_text(text))
                     if isinstance(note, RecordedItem):
@@ -465,13 +499,19 @@ class PlanStore:
                 case _:
                     pass
         plans = tuple(known[id] for id in live if id in known)
-        return _Stored(head, plans, known, tuple(ranges), *noted)
+        policy, pinned = settings.get(CHOSEN), settings.get("pinned")
+        return _Stored(
+            head, plans, known, tuple(ranges), *noted, policy if policy in policies.names() else "",
+            tuple(MessageId(str(id)) for id in pinned) if isinstance(pinned, list) else (),
+        )  # fmt: skip
 
     def _keep(
         self, conversation: Conversation, plans: tuple[Plan, ...], *, new: bool = False, count: int | None = None,
-        settings: dict[str, Any] | None = None,
+        settings: dict[str, Any] | None = None, actor: str = "",
     ) -> None:  # fmt: skip
         """Write those of the plans that the store has not, and their messages; `new` as a session of its own.
+
+        `actor` is who has made the newest by hand.
 
         `count` is how many messages are written, where those of the plans are not enough.
         """
@@ -495,7 +535,10 @@ class PlanStore:
             )
         if fresh:
             head = self._store.append(session, fresh, head.tip)
-        entries = [Planned(self.seal.closed_text(Planned.of(each).plan)) for each in added]
+        by = [*("" for _ in added[1:]), actor]  # the newest is last
+        entries = [
+            Planned(self.seal.closed_text(Planned.of(each).plan), who) for each, who in zip(added, by, strict=False)
+        ]
         ranges = conversation.production.ranges[conversation.production.saved if start else 0 :]
         first = [Write(entries[0], revision=revision)] if entries else []
         saved = [Write(Configured(settings))] if settings else []
@@ -545,10 +588,10 @@ class PlanStore:
     def _entry(self, produced: SentRange) -> Write:
         return Write(Noted(self.seal.closed_text(msgspec.json.encode(produced.written).decode())))
 
-    def _rewind(self, session: str, plans: tuple[Plan, ...]) -> int:
+    def _rewind(self, session: str, plans: tuple[PlanId, ...], actor: str, *, forward: bool) -> int:
         head = self._head(session, None)
-        position = Position(head.tip, head.messages, tuple(plan.id for plan in plans))
-        return self._store.rewind(session, position, head).revision
+        entry = Rewound(Position(head.tip, head.messages, plans), forward, actor)
+        return self._store.write(session, (Write(entry, tip=head.tip, revision=head.revision),)).revision
 
     def _recorded_item(self, digest: str, owner: str) -> RecordedItem | None:
         for session in self._newest(owner):
@@ -584,6 +627,8 @@ class _Stored(Struct, frozen=True):
     ranges: tuple[StoredRange, ...]
     noted: int
     later: DeferredCall | None
+    policy: str = ""
+    pinned: tuple[MessageId, ...] = ()
 
 
 def _another(conversation: Conversation) -> str:

@@ -175,10 +175,11 @@ class Planner:
 
     async def compact(self, target: CompactionTarget, cause: Cause, policy: Policy | None = None,
                       usage: Usage | None = None, instructions: str = "",
-                      keep_recent: int | None = None) -> Plan:  # fmt: skip
+                      keep_recent: int | None = None, goal: int | None = None) -> Plan:  # fmt: skip
         """Compact a conversation whose lock the caller holds, and put the plan in force.
 
-        `keep_recent` is how many tokens of the newest messages stay, instead of the policy's own rule.
+        `keep_recent` is how many tokens of the newest messages stay, instead of the policy's own rule; `goal` is the
+        size of the request afterwards.
 
         Raises:
             CompactionAborted: no plan could be made, or it would change nothing.
@@ -189,7 +190,7 @@ class Planner:
                 return conversation.plans[-1]
             plan = await self._begun_plan(conversation, cause)
             if plan is None:
-                making = self._make_plan(target, cause, policy, usage, instructions, keep_recent)
+                making = self._make_plan(target, cause, policy, usage, instructions, keep_recent, goal)
                 if cause is Cause.MANUAL:
                     plan = await making
                 else:  # what a client waits for that then leaves is there when it asks again
@@ -203,6 +204,24 @@ class Planner:
                     raise
                 return conversation.plans[-1]
         return plan
+
+    async def preview(
+        self,
+        target: CompactionTarget,
+        policy: Policy | None = None,
+        instructions: str = "",
+        goal: int | None = None,
+        handlers: Handlers | None = None,
+    ) -> Plan:
+        """Return the plan that a compaction by hand would make; nothing changes. The caller holds the lock.
+
+        Raises:
+            CompactionAborted: no plan could be made, or it would change nothing.
+        """
+        with target.conversation.same_cooldown():
+            return await self._make_plan(
+                target, Cause.MANUAL, policy, instructions=instructions, goal=goal, handlers=handlers
+            )
 
     async def compact_session(
         self, session: str, instructions: str, keep_recent: int | None, model: str
@@ -324,8 +343,10 @@ class Planner:
         usage: Usage | None = None,
         instructions: str = "",
         keep_recent: int | None = None,
+        goal: int | None = None,
         *,
         partial: bool = False,
+        handlers: Handlers | None = None,
     ) -> Plan:
         conversation, bound = target.conversation, target.bound
         fixed_part = conversation.fixed_part(target.dialect, bound)
@@ -335,7 +356,7 @@ class Planner:
         options = Options(
             format=conversation.format.name, policy=policy or bound.policy, budget=budget, model=target.model,
             system=fixed_part.system, tools=fixed_part.tools, usage=usage or conversation.usage(), cause=cause,
-            plans=conversation.plans, instructions=instructions or None,
+            plans=conversation.plans, instructions=instructions or None, goal=goal, pinned=conversation.pinned,
         )  # fmt: skip
         options = options if keep_recent is None else with_keep_recent(options, keep_recent)
         by_size = policy is None and cause is not Cause.MANUAL
@@ -343,7 +364,7 @@ class Planner:
             options = replace(options, goal=_goal(target, budget, fixed_part.tokens))
         too_large = by_size and (cause is not Cause.THRESHOLD or conversation.measure(bound, fixed_part) > budget.input)
         work = PlanningInput(
-            messages, options, conversation.estimates, conversation.stale_edits(bound), self._handlers,
+            messages, options, conversation.estimates, conversation.stale_edits(bound), handlers or self._handlers,
             too_large=too_large, assumed=bound.assumed, partial=partial,
         )  # fmt: skip
         by = (policy or bound.policy).name
@@ -392,7 +413,7 @@ class Planner:
         conversation = target.conversation
         try:
             if not conversation.deleted:  # it may have been while the plan was made
-                await self._keeper.keep(conversation, plan, target.settings)
+                await self._keeper.keep(conversation, plan, target.settings, target.actor)
         except WriteConflict:
             raise PlanConflict("another process was first") from None
         conversation.adopt(plan, target.bound)

@@ -23,12 +23,13 @@ __all__ = ["CompactionTarget", "PlanActions", "RequestPlugin"]
 
 
 class CompactionTarget(Struct, frozen=True):
-    """A conversation with its limits and the model that a request names."""
+    """A conversation with its limits and the model that a request names; `actor` is who acts on it by hand."""
 
     conversation: Conversation
     dialect: Dialect
     bound: Bound
     model: str
+    actor: str = ""
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -1,0 +1,111 @@
+"""Acts of the page on conversations of a gateway: what the next request is, and that another process knows it."""
+
+import re
+from types import SimpleNamespace
+from urllib.parse import unquote, urlencode
+
+import pytest
+
+from refold._gateway.server.tokens import TokenFile
+from refold.core.budget import Share
+from tests.gateway.scripted_upstream import ADMIN, call, chat
+
+
+class Agent:
+    """A client with one growing conversation, and the page of its gateway."""
+
+    def __init__(self, serving, provider, token, other):
+        self.url, self.provider, self.token, self.other = serving.url, provider, token, other
+        self.id = ""
+
+    def say(self, count):
+        """Send a request with so many exchanges; return the messages that the provider gets."""
+        headers = {"x-refold-token": self.token}
+        self.id = call(self.url, body=chat(count), headers=headers)[1]["x-refold-conversation"]
+        return self.provider.received[-1].body["messages"]
+
+    def page(self, path="", token=None, **query):
+        address = f"/page/c/{self.id}{path}" + (f"?{urlencode(query)}" if query else "")
+        status, _, body = call(self.url, "GET", address, None, {"x-refold-token": token or self.token})
+        return SimpleNamespace(status=status, text=body.decode())
+
+    def post(self, path, data, token):
+        headers = {"x-refold-token": token, "origin": self.url, "content-type": "application/x-www-form-urlencoded"}
+        return call(self.url, "POST", f"/page/c/{self.id}{path}", urlencode(data).encode(), headers)
+
+    def do(self, path, status=303, **query):
+        asked = self.page(path, **query)
+        assert asked.status == 200, asked.text
+        form = dict(
+            re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', asked.text.rpartition("<form")[2])
+        )
+        answered, _, body = self.post(path, form, self.token)
+        assert answered == status, body.decode()
+
+    def first(self, pattern, **query):
+        return unquote(re.search(pattern, self.page(**query).text)[1])
+
+
+@pytest.fixture
+def agent(gateway, tmp_path):
+    def make(**settings):
+        file = TokenFile(tmp_path / "tokens.jsonl")
+        (_, ours), (_, theirs) = (file.create(f"team:{name}") for name in ("red", "blue"))
+        settings = {"window": 32_000, "background": False, "store": str(tmp_path / "g.db")} | settings
+        serving, provider = gateway(tokens=str(tmp_path / "tokens.jsonl"), **settings)
+        return Agent(serving, provider, ours, theirs)
+
+    return make
+
+
+def test_a_compaction_is_in_the_next_request_and_a_rewind_brings_the_originals_back(agent):
+    agent = agent()
+    assert agent.say(5) == chat(5)["messages"]
+    agent.do("/compact", preview="1", goal="6000")
+    assert len(str(agent.say(6))) < len(str(chat(6)["messages"]))
+    assert "team:red/" in agent.page().text
+    agent.do("/rewind", plan=agent.first(r"/rewind\?plan=(plan%3A\w+)"))
+    assert agent.say(6) == chat(6)["messages"]
+    agent.do("/undo", step=agent.first(r"/undo\?step=(\d+)"))
+    assert len(str(agent.say(7))) < len(str(chat(7)["messages"]))
+
+
+def test_what_was_rewound_above_the_trigger_is_not_compacted_again_at_once(agent):
+    agent = agent(window=16_000, trigger=Share(0.4))
+    assert agent.say(5) != chat(5)["messages"]
+    agent.do("/rewind", plan=agent.first(r"/rewind\?plan=(plan%3A\w+)"))
+    assert agent.say(5) == chat(5)["messages"]
+    assert agent.say(7) != chat(7)["messages"]
+
+
+def test_a_pin_is_kept_by_the_next_compaction_and_survives_a_restart(agent, tmp_path):
+    first = agent()
+    first.say(2)
+    first.do(
+        "/pin",
+        message=first.first(r"/pin\?message=([^\"&]+)\"[^>]*>Pin<span class=\"sr\"> message 4<"),
+    )
+    assert "pinned</span>" in first.page().text
+    second = agent(window=16_000)  # another process, which knows the conversation from the store alone
+    sent = second.say(8)
+    assert sent != chat(8)["messages"]
+    assert chat(8)["messages"][3] in sent
+
+
+def test_the_policy_of_one_conversation_is_changed_and_changed_back(agent):
+    agent = agent(window=16_000)
+    agent.say(2)
+    agent.do("/policy", policy="opal")
+    agent.say(8)
+    assert "compacted by opal" in agent.page().text
+    agent.do("/policy", policy="")
+    assert "took the policy back" in agent.page().text
+
+
+def test_acts_on_what_belongs_to_another_owner_are_answered_like_those_on_nothing(agent):
+    agent = agent()
+    agent.say(3)
+    for path in ("/compact", "/rewind", "/pin", "/policy", "/undo"):
+        assert agent.page(path, token=agent.other).status == 404
+        assert agent.post(path, {"policy": "opal"}, agent.other)[0] == 404
+    assert agent.page("/compact", token=ADMIN).status == 200
