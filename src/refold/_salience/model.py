@@ -98,7 +98,6 @@ class Scorer:
         own, near = [weight[name] for name in LASTING], [weight[name] for name in CONTEXT]
         self.itself = LazyTable(lambda itself: base + sum(map(mul, own, lasting(*itself))))
         self.context = LazyTable(lambda context: sum(map(mul, near, context)))
-        self.history = LazyTable(self._of_history)
         self.judged: dict[tuple[Mentioned, Itself, Context], Judged] = {}
 
     def __call__(self, atom: str) -> float:
@@ -134,19 +133,15 @@ class Scorer:
 
     def _judge(self, note: Mentioned, itself: Itself, context: Context) -> Judged:
         """Return kind, likelihood and worth of an atom with this history, that is this, in this context."""
-        of_counts, of_positions = self.history[note]
+        first, last, own, called, counts = note
+        of_counts = (self.lived if last - first > LIFE else self.brief)[counts]
+        of_first, of_last, of_own, of_called = self.positions
+        of_positions = of_first[first] + of_last[last] + of_own[own] + of_called[called]
         score: float = self.itself[itself] + of_counts + of_positions + self.context[context]
         if not -FARTHEST < score < FARTHEST:
             score = FARTHEST if score > 0 else -FARTHEST
         chance = 1 / (1 + exp(-score))
         return itself[0], chance, chance**EVEN * WEIGHTS[itself[0]]
-
-    def _of_history(self, note: Mentioned) -> tuple[float, float]:
-        """Return what the counts of an atom with this history add to its score, and what the positions do."""
-        first, last, own, called, counts = note
-        of_first, of_last, of_own, of_called = self.positions
-        of_counts = (self.lived if last - first > LIFE else self.brief)[counts]
-        return of_counts, of_first[first] + of_last[last] + of_own[own] + of_called[called]
 
 
 def _weights(model: Model) -> dict[str, float]:

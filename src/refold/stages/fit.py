@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._condense import files_in_work, steering
-from refold._condense.digest import findings, identifier_ledger
+from refold._condense.digest import findings, identifier_ledger, outcomes
 from refold._condense.digest.model_account import account_in, need_of
 from refold._condense.digest.previous import digests_in, is_digest, own_text
 from refold._condense.digest.render import account_size, digest_text, least_of, limit_of, touched_files
@@ -72,6 +72,7 @@ class Fit(Struct, frozen=True):
         statements.prepare(message)
         findings.prepare(message)
         identifier_ledger.prepare(message)
+        outcomes.prepare(message)
         files_in_work.prepare(message)
         steering.prepare(message)
 

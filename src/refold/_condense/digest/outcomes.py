@@ -30,7 +30,17 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.view import View
 
-__all__ = ["CallOutcome", "answered", "code_of", "ended", "failed", "meant_to_fail", "outcomes", "verdict_of"]
+__all__ = [
+    "CallOutcome",
+    "answered",
+    "code_of",
+    "ended",
+    "failed",
+    "meant_to_fail",
+    "outcomes",
+    "prepare",
+    "verdict_of",
+]
 
 MOST = 150  # outcomes that are looked for
 UNREPORTED = "no failure shown"  # of a check whose output says nothing
@@ -97,6 +107,14 @@ class CallOutcome(Struct, frozen=True):
     open: bool = False
     passed_later: bool = False
     turn: int = 0
+
+
+def prepare(message: Message) -> None:
+    """Find how the calls ended that a message answers; its outputs remember it."""
+    for result in message.results:
+        code_of(result)
+        verdict_of(result)
+        _not_run(result)
 
 
 def outcomes(view: View, messages: Sequence[Message], later: Sequence[Message] = ()) -> tuple[CallOutcome, ...]:
