@@ -1,5 +1,6 @@
 """The page of a gateway: each token shows the conversations of its owner, those in memory included."""
 
+import json
 import re
 from types import SimpleNamespace
 from urllib.parse import quote
@@ -7,6 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from refold._gateway.server.tokens import TokenFile
+from refold.core.budget import Share
 from tests.gateway.scripted_upstream import ADMIN, call, chat
 
 WORD = "word3x7"  # which stands in one message of `chat(10)`
@@ -18,7 +20,7 @@ def teams(gateway, tmp_path):
     file = TokenFile(tmp_path / "tokens.jsonl")
     (red, ours), (_, theirs) = (file.create(f"team:{name}") for name in ("red", "blue"))
     settings = {"window": 16_000, "background": False, "tokens": str(tmp_path / "tokens.jsonl")}
-    settings |= {"store": str(tmp_path / "g.db")}
+    settings |= {"store": str(tmp_path / "g.db"), "trigger": Share(0.6, inclusive=True)}
     serving, _ = gateway(**settings)
 
     made = SimpleNamespace(url=serving.url, ours=ours, theirs=theirs, revoke=lambda: file.revoke(red.id))
@@ -75,6 +77,13 @@ def test_a_conversation_in_memory_has_its_model_window_and_newest_messages(teams
     text = teams.get(teams.ours, f"/page/c/{teams.long}")
     assert "Compactions</h2>" in text
     assert "</span> left out</span>" in text
+
+
+def test_the_trigger_is_that_of_the_gateway(teams):
+    for id in (teams.long, teams.short):
+        limits = json.loads(teams.get(teams.ours, f"/page/c/{id}/plot.json"))["limits"]
+        assert limits["window"] == 16_000
+        assert limits["trigger"] == 6_240  # of an input budget of 10,400
 
 
 def test_without_a_token_the_page_asks_for_one_on_loopback_too(teams):

@@ -11,7 +11,6 @@ from refold._page.access import Viewer
 from refold._page.app import page_app
 from refold._page.conversations import Conversations, LiveConversation
 from refold.sessions import Head
-from refold.sessions._saved_settings import settings_to_save
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,7 +93,7 @@ class _Memory:
         if wanted is None or not wanted.model:
             return pins
         bound = self._budgets.bound(wanted.model, wanted.output, conversation.policy, conversation.format.name)
-        return pins | settings_to_save({"policy": bound.policy, "model": wanted.model, "budget": bound.budget})
+        return pins | bound.settings(wanted.model)
 
 
 def _head(conversation: Conversation) -> Head:

@@ -123,7 +123,8 @@ def limits_of(history: History) -> ContextLimits:
             newest.policy if newest else "", str(model), limit, None, newest.sizes.goal if newest else None
         )
     policy: Any = options.policy
-    trigger = min(policy.trigger.tokens(budget), budget.input)
+    saved = settings.get("trigger")  # of a gateway, which may have one of its own
+    trigger = saved if isinstance(saved, int) else min(policy.trigger.tokens(budget), budget.input)
     goal = newest.sizes.goal if newest is not None else policy.goal.tokens(budget)
     return ContextLimits(policy.name, str(model), budget.window, trigger, goal)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from refold.models import _catalog as catalog
 from refold.models._cache_rules import token_prices
 from refold.models._thinking import binds_thinking
 from refold.recovery._learned_windows import LearnedWindows
+from refold.sessions._saved_settings import settings_to_save
 
 if TYPE_CHECKING:
     from refold._gateway.settings import GatewaySettings
@@ -57,6 +58,11 @@ class Bound(Struct, frozen=True):
         if isinstance(self.policy.trigger, Never):
             return False
         return self.policy.trigger.reached(tokens, self.budget) or tokens > self.budget.input
+
+    def settings(self, model: str) -> dict[str, Any]:
+        """Return what the session of a conversation saves: policy, model and budget, and from which size it acts."""
+        saved = settings_to_save({"policy": self.policy, "model": model, "budget": self.budget})
+        return saved | {"trigger": self.trigger}
 
 
 class Budgets:

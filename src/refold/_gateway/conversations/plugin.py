@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
-from refold.sessions._saved_settings import settings_to_save
-
 if TYPE_CHECKING:
     from refold._gateway.conversations.budgets import Bound
     from refold._gateway.conversations.conversation import Conversation
@@ -33,8 +31,8 @@ class CompactionTarget(Struct, frozen=True):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the session of the conversation saves: the policy that compacts it, its model and its budget."""
-        return settings_to_save({"policy": self.bound.policy, "model": self.model, "budget": self.bound.budget})
+        """What the session of the conversation saves."""
+        return self.bound.settings(self.model)
 
 
 class PlanActions(Protocol):
