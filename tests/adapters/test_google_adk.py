@@ -6,10 +6,12 @@ import pytest
 from google.adk.agents import Agent
 from google.adk.agents.run_config import RunConfig, StreamingMode
 from google.adk.apps import App
-from google.adk.models import Gemini
-from google.adk.runners import Runner
+from google.adk.events import Event
+from google.adk.models import BaseLlm, Gemini, LlmResponse
+from google.adk.runners import InMemoryRunner, Runner
 from google.adk.sessions.sqlite_session_service import SqliteSessionService
 from google.genai import types
+from google.genai.errors import ClientError
 
 from refold.adapt.google_adk import CompactionPlugin
 from refold.testing.adapters import LAWS, AdapterHarness, turn_costs_what_is_new
@@ -73,6 +75,42 @@ async def opened(sessions, conversation):
 @pytest.mark.parametrize("law", LAWS)
 def test_the_adapter_keeps_the_law(law):
     LAWS[law](GoogleADK)
+
+
+class Refusing(BaseLlm):
+    """A model that refuses each request for its size, at once or in the middle of its answer."""
+
+    begun: bool
+    calls: int = 0
+
+    async def generate_content_async(self, llm_request, stream=False):
+        self.calls += 1
+        if self.begun:
+            yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text="I read")]), partial=True)
+        message = "The input token count (90000) exceeds the maximum number of tokens allowed (16000)."
+        raise ClientError(400, {"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}})
+
+
+@pytest.mark.parametrize(("begun", "calls"), [(False, range(2, 9)), (True, range(1, 2))])
+def test_an_answer_that_has_begun_is_not_asked_for_again(begun, calls):
+    model = Refusing(model="gemini-2.5-pro", begun=begun)
+    agent = Agent(name="reader", model=model)
+    runner = InMemoryRunner(app=App(name="reading", root_agent=agent, plugins=[CompactionPlugin(window=100_000)]))
+
+    async def run():
+        session = await runner.session_service.create_session(app_name="reading", user_id="user")
+        for number in range(40):
+            part = types.Part(text=f"Part {number}: " + " ".join(f"limit_{number}_{word}" for word in range(200)))
+            content = types.Content(role="user" if number % 2 == 0 else "model", parts=[part])
+            event = Event(author="user" if number % 2 == 0 else "reader", content=content)
+            await runner.session_service.append_event(session, event)
+        question = types.Content(role="user", parts=[types.Part(text="Where is the limit set?")])
+        async for _ in runner.run_async(user_id="user", session_id=session.id, new_message=question):
+            pass
+
+    with pytest.raises(ClientError, match="exceeds the maximum"):
+        asyncio.run(run())
+    assert model.calls in calls
 
 
 def test_a_turn_costs_what_is_new():

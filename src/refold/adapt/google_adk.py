@@ -41,17 +41,29 @@ class CompactionPlugin(BasePlugin):
     def __init__(self, name: str = "refold", **options: Unpack[TrackOptions]) -> None:
         super().__init__(name)
         self._pool: TrackPool[Any] = TrackPool.of_format("gemini", options)
+        self._begun: set[tuple[str, str]] = set()  # invocation and agent whose answer has begun
 
     async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
         """Compact the contents of a request."""
+        self._begun.discard(_call(callback_context))
         if not llm_request.previous_interaction_id:
             with self._track(callback_context, llm_request, llm_request.contents) as track:
                 view = await _folded(track, llm_request, llm_request.contents)
             llm_request.contents = _Contents(view)
 
+    async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
+        """Note that an answer has begun: what the agent has passed on is not said twice."""
+        self._begun.add(_call(callback_context))
+
+    async def after_run_callback(self, *, invocation_context: Any) -> None:
+        """Forget the calls of a run."""
+        self._begun = {call for call in self._begun if call[0] != invocation_context.invocation_id}
+
     async def on_model_error_callback(self, *, callback_context: Any, llm_request: Any, error: Exception) -> Any:
         """Return the answer to a smaller request after a refusal for the size, None after any other error."""
-        if not isinstance(llm_request.contents, _Contents):
+        begun = _call(callback_context) in self._begun
+        self._begun.discard(_call(callback_context))  # a run that fails is not followed by its callback
+        if begun or not isinstance(llm_request.contents, _Contents):
             return None
         agent, originals = callback_context.get_invocation_context().agent, llm_request.contents.originals
         with self._track(callback_context, llm_request, originals) as track:
@@ -94,6 +106,10 @@ class _Contents(list[Any]):
     def __init__(self, view: TrackedView[Any]) -> None:
         super().__init__(view.as_items(_written))
         self.originals = view.items
+
+
+def _call(context: Any) -> tuple[str, str]:
+    return context.invocation_id, context.agent_name
 
 
 async def _folded(track: Track[Any], request: Any, contents: Sequence[Any]) -> TrackedView[Any]:
