@@ -1,12 +1,13 @@
-"""Run as a program: does one thing to a store again and again, killed at one point later each time, and says what was left.
+"""Run as a program: does each write to a store again and again, killed a point later each time, and says what was left.
 
-    python -m tests.stores.killed URL DEED
+    python -m tests.stores.killed URL
 
 Each run is a process of its own (forked, so that it starts at once) that ends itself by SIGKILL at its point: after
-a statement, at a commit, after it. A second process then opens the store and reads all of it. Writes one JSON line
-a point.
+a statement that writes, at a commit, after it. A second process then opens the store and reads all of it. Writes one
+JSON line a point: the write, and what was left.
 """
 
+import gc
 import json
 import os
 import signal
@@ -18,19 +19,43 @@ from sqlalchemy import event
 from refold.sessions import MemoryStore, Session, open_store
 from tests.sessions.talks import answer, summarize, user
 
+AHEAD = 20  # sessions made by one process: its statements are compiled once
+
+READS = ("SELECT", "PRAGMA", "SHOW", "BEGIN")
+
 
 def watch(engine, at):
-    """Kill this process at a point; points are counted from 1."""
-    seen = 0
+    """Kill this process at a point; points are counted from 1.
 
-    def point(*_):
+    A point is what may have changed something: a statement that writes, and the commit and the end of a transaction
+    that wrote. Between two of them a reader sees the same, whatever this process read meanwhile.
+    """
+    seen, wrote = 0, False
+
+    def point():
         nonlocal seen
         seen += 1
         if seen == at:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    for name in ("after_cursor_execute", "commit", "checkin"):  # before a statement is after the one before it
-        event.listen(engine, name, point)
+    def statement(connection, cursor, text, *_):
+        nonlocal wrote
+        if not text.lstrip().upper().startswith(READS):
+            wrote = True
+            point()
+
+    def commit(*_):  # called before it takes place
+        if wrote:
+            point()
+
+    def checkin(*_):
+        nonlocal wrote
+        if wrote:
+            wrote = False
+            point()
+
+    for name, watcher in (("after_cursor_execute", statement), ("commit", commit), ("checkin", checkin)):
+        event.listen(engine, name, watcher)
 
 
 def opened(store, id):
@@ -82,13 +107,14 @@ def attempt(url, deed, at):
 
 
 def between(url, deed, at):
-    """Say what the run to this point left, and make ready for the next one."""
+    """Say what the run to this point left, and make ready for the next ones."""
     with open_store(url) as store:
         if at:
-            sys.stdout.write(json.dumps(left(store, f"{deed}-{at}")) + "\n")
+            sys.stdout.write(json.dumps([deed, left(store, f"{deed}-{at}")]) + "\n")
             sys.stdout.flush()
-        if deed != "begin":
-            begin(opened(store, f"{deed}-{at + 1}"))
+        if deed != "begin" and at % AHEAD == 0:
+            for number in range(at + 1, at + AHEAD + 1):
+                begin(opened(store, f"{deed}-{number}"))
 
 
 def left(store, id):
@@ -124,16 +150,19 @@ def warm(url):
     open_store(url).close()
 
 
-def main(url, deed):
+def main(url):
     warm(url)
-    at, ended = 0, -1
-    assert forked(partial(between, url, deed, 0)) == 0
-    while ended != 0:
-        at += 1
-        ended = forked(partial(attempt, url, deed, at))
-        assert ended in (0, signal.SIGKILL), ended
-        assert forked(partial(between, url, deed, at)) == 0
+    gc.collect()
+    gc.freeze()  # a collection in a child would copy what it shares with this process
+    for deed in DEEDS:
+        at, ended = 0, -1
+        assert forked(partial(between, url, deed, 0)) == 0
+        while ended != 0:
+            at += 1
+            ended = forked(partial(attempt, url, deed, at))
+            assert ended in (0, signal.SIGKILL), ended
+            assert forked(partial(between, url, deed, at)) == 0
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1])

@@ -28,20 +28,23 @@ AFTER = {
 }
 
 
-@pytest.mark.parametrize("deed", list(AFTER))
-def test_a_kill_at_any_point_of_any_write_leaves_all_of_it_or_nothing(database_url, deed):
+def test_a_kill_at_any_point_of_any_write_leaves_all_of_it_or_nothing(database_url):
     ran = subprocess.run(
-        [sys.executable, "-m", "tests.stores.killed", database_url, deed],
-        cwd=ROOT, capture_output=True, text=True, timeout=100, check=False,
+        [sys.executable, "-m", "tests.stores.killed", database_url],
+        cwd=ROOT, capture_output=True, text=True, timeout=200, check=False,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
-    before = ["nothing", 0] if deed == "begin" else BEFORE
-    states = [json.loads(line) for line in ran.stdout.splitlines()]
-    assert len(states) >= 6
-    assert states[0] == before
-    assert states[-1] == AFTER[deed]
-    changed = states.index(AFTER[deed])
-    assert states == [before] * changed + [AFTER[deed]] * (len(states) - changed)
+    left = {deed: [] for deed in AFTER}
+    for line in ran.stdout.splitlines():
+        deed, state = json.loads(line)
+        left[deed].append(state)
+    for deed, states in left.items():
+        before = ["nothing", 0] if deed == "begin" else BEFORE
+        assert len(states) >= 5
+        assert states[0] == before
+        assert states[-1] == AFTER[deed]
+        changed = states.index(AFTER[deed])
+        assert states == [before] * changed + [AFTER[deed]] * (len(states) - changed)
 
 
 WRITER = """
