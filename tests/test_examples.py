@@ -1,8 +1,10 @@
 import ast
+import functools
 import importlib
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -12,24 +14,27 @@ EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
 NO_KEYS = {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_TOKEN"))}
 
 
-def run(name: str, folder: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(ROOT / "examples" / name)],
-        cwd=folder,  # an example finds its files wherever it is started from
-        env=NO_KEYS | {"PYTHONPATH": str(ROOT / "src")},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+@functools.cache
+def run(name: str) -> str:
+    """Run an example, once for all tests, and return what it prints."""
+    with tempfile.TemporaryDirectory() as folder:  # an example finds its files wherever it is started from
+        done = subprocess.run(
+            [sys.executable, "-W", "error", str(ROOT / "examples" / name)],
+            cwd=folder,
+            env=NO_KEYS | {"PYTHONPATH": str(ROOT / "src")},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return done.stdout
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_every_example_runs_and_prints_something(path, tmp_path):
-    assert len(run(path.name, tmp_path).splitlines()) >= 2
+def test_every_example_runs_and_prints_something(path):
+    assert len(run(path.name).splitlines()) >= 2
 
 
 def test_examples_are_numbered_without_a_gap():
@@ -43,26 +48,26 @@ def test_every_example_opens_with_one_sentence_that_says_what_it_shows():
         assert first.endswith('."""')
 
 
-def test_the_minimal_example_breaks_no_rule(tmp_path):
-    assert "provider rules broken: 0" in run("01_minimal.py", tmp_path)
+def test_the_minimal_example_breaks_no_rule():
+    assert "provider rules broken: 0" in run("01_minimal.py")
 
 
-def test_the_dry_run_is_refused_on_other_messages(tmp_path):
-    assert "StalePlan" in run("02_dry_run.py", tmp_path)
+def test_the_dry_run_is_refused_on_other_messages():
+    assert "StalePlan" in run("02_dry_run.py")
 
 
-def test_a_failing_summarizer_is_named_and_the_conversation_still_fits(tmp_path):
-    said = run("03_own_summarizer.py", tmp_path)
+def test_a_failing_summarizer_is_named_and_the_conversation_still_fits():
+    said = run("03_own_summarizer.py")
     assert "refused: ConnectionError" in said
     assert said.count("SHP-207 is done") == 2
 
 
-def test_the_own_stage_is_a_step_of_the_plan(tmp_path):
-    assert "keepfailures: " in run("04_own_stage.py", tmp_path)
+def test_the_own_stage_is_a_step_of_the_plan():
+    assert "keepfailures: " in run("04_own_stage.py")
 
 
-def test_the_loop_compacts_more_than_once_and_rewinds(tmp_path):
-    said = run("06_meter_in_a_loop.py", tmp_path)
+def test_the_loop_compacts_more_than_once_and_rewinds():
+    said = run("06_meter_in_a_loop.py")
     assert said.count("before call") > 1
     assert "are back: True" in said
 
