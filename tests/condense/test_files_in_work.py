@@ -104,7 +104,7 @@ def test_there_is_a_gap_where_a_part_was_read_anew():
 
 
 def test_an_edit_that_failed_changed_nothing():
-    result = compacted(session(read(), edit(SOURCE[150], "    total_150 = 0", output="Error: not found")))
+    result = compacted(session(read(), edit(SOURCE[150], "    total_150 = 0", output="Error: not found")), 7_000)
     lines = blocks(result)["src/prices.py"]
     assert "    total_150 = 0" not in texts(result)
     assert {*lines} <= {None, *numbered(SOURCE).split("\n")}
@@ -113,12 +113,12 @@ def test_an_edit_that_failed_changed_nothing():
 def test_a_patch_that_was_refused_changed_nothing():
     patch = f"*** Begin Patch\n*** Update File: src/prices.py\n@@\n-{SOURCE[150]}\n+    x = 1\n*** End Patch"
     answer = "apply_patch verification failed: no such lines"
-    lines = blocks(compacted(session(read(), ("apply_patch", {"input": patch}, answer))))["src/prices.py"]
+    lines = blocks(compacted(session(read(), ("apply_patch", {"input": patch}, answer)), 7_000))["src/prices.py"]
     assert {*lines} <= {None, *numbered(SOURCE).split("\n")}
 
 
 def test_numbers_of_lines_are_written_until_an_edit_moves_them_and_come_back_without():
-    first = compacted(session(read()))
+    first = compacted(session(read()), 7_000)
     lines = blocks(first)["src/prices.py"]
     assert {*lines} <= {None, *numbered(SOURCE).split("\n")}
     more = [*turn(*edit(SOURCE[10], "    total_10 = 0"), 900), *turn("run_tests", {}, f"{FILLER}\n" * 9, 901)]

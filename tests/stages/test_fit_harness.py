@@ -86,7 +86,7 @@ def test_small_instructions_stay_whole_and_only_where_they_are_given_last():
 
 def test_the_newest_report_is_shortened_only_where_it_is_large_and_says_what_it_was():
     report = SHAPES["claude-code"]
-    large = words(compacted([*history(REQUEST), {"role": "user", "content": report}], 3_000))
+    large = words(compacted([*history(REQUEST), {"role": "user", "content": report}], 2_600))
     assert "<task-notification>" in large[-1]
     assert len(large[-1]) < len(report)
     small = report.replace(NOISE, NOISE[:400])

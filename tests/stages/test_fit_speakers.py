@@ -41,7 +41,7 @@ def speakers(messages):
 
 
 def test_a_turn_that_was_joined_with_output_or_a_digest_is_marked_and_the_newest_is_called_current():
-    before = speakers(compacted(session(), 3_000))
+    before = speakers(compacted(session(), 2_800))
     assert before[TURNS[0]] is None
     assert [before[turn]["text"] for turn in TURNS[1:]] == [
         "[The user speaks: turn 2]",

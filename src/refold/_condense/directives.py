@@ -8,7 +8,8 @@ summary of an earlier context, which a harness puts where the work began. A line
 2. of a summary: what users asked, goals and constraints; of instructions: items under headings such as "Rules" or
    "Guidelines"; of a request: all other items of lists;
 3. of a summary: lines that forbid, oblige or limit; of a request: the other words that are the user's own;
-4. of a request: words that were pasted into it, but for code.
+4. of a request: words that were pasted into it;
+5. of a request: code that was.
 
 All other lines have none. Headings are read in ten languages, in the shapes that models write them: with number signs,
 in bold, with a colon, as tags.
@@ -40,7 +41,7 @@ LINE = 400  # characters of a line that is kept as a whole; of a longer one its 
 OPENING, ENDING = 3, 2  # lines of a request, at its ends, that say what it is
 SHORT = 40  # characters that are not worth a marker
 FENCES = ("```", "~~~")
-PASTED = 4  # the rank of words that were pasted into a request
+PASTED, CODE = 4, 5  # the ranks of words and of code that were pasted into a request
 NONE = 9  # the rank of a line that has none
 GUESSES = 8  # of how many lines fit, before the number is halved: three to five are needed as a rule
 NOTHING: frozenset[str] = frozenset()
@@ -76,13 +77,17 @@ REQUESTED = re.compile(
 )
 RULES = re.compile(
     r"\b(?:rules?|guidelines?|guardrails?|conventions?|constraints?|requirements?|must(?:s| not)?|never|always|"
-    r"do(?:n['’]ts?| not)|important|polic(?:y|ies)|principles?|boundaries|forbidden|prohibited|restrictions?|"
+    r"do(?:n['’]ts?| not)|routing|workflows?|gates?|procedures?|checklists?|"
+    r"important|polic(?:y|ies)|principles?|boundaries|forbidden|prohibited|restrictions?|"
     r"regeln?|richtlinien?|vorgaben|anforderungen|verbote\w*|règles?|consignes|contraintes|exigences|"
     r"reglas?|normas|restricciones|requisitos|regras?|diretrizes|restrições|regole|linee guida|vincoli|requisiti)\b|"
     r"правила|требования|ограничения|запре|ルール|規則|規約|ガイドライン|制約|要件|禁止|规则|規則|准则|规范|约定|要求|"
     r"규칙|지침|금지",
     re.I,
 )
+
+
+FIRM = re.compile(r"\b(?:before|stop|skip|wait|gates?|(?:is|are) not|erst|vorher|avant|antes|prima)\b|之前|前に", re.I)
 
 
 class _RankedLine(Struct, frozen=True, gc=False):
@@ -192,10 +197,12 @@ def _pieces(text: str, kind: TextKind) -> tuple[_RankedLine, ...]:
             while sections and sections[-1][0] >= level:
                 sections.pop()
             sections.append((level, title))
-        if kind == "request" and (spoken <= OPENING or (spoken > last and not quoted)):
+        if kind == "recap" and spoken == 1:
+            rank = 1  # it says what the text is
+        elif kind == "request" and (spoken <= OPENING or (spoken > last and not quoted)):
             rank = 1
         elif kind == "request" and quoted:
-            rank = NONE if fence or fenced else PASTED
+            rank = CODE if fence or fenced else PASTED
         else:
             limits = bisect_left(pinned, at) > bisect_left(pinned, start)
             if pinned and at - start > LONGEST:  # its sentences may have been split
@@ -232,7 +239,7 @@ def _rank(line: str, kind: TextKind, titles: tuple[str, ...], *, limits: bool) -
     if kind == "recap":
         return 1 if _under(OPEN_WORK, titles) else 2 if _under(REQUESTED, titles) else 3 if limits else NONE
     if kind == "instructions":
-        return 1 if limits else 2 if listed and _under(RULES, titles) else NONE
+        return 1 if limits or FIRM.search(line) else 2 if listed and _under(RULES, titles) else NONE
     return 1 if limits or NUMBERED.match(line) else 2 if listed else 3
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
-from refold._condense.call_facts import reads
+from refold._condense.call_facts import plain_name, reads
 from refold._condense.call_outline import PARTS, call_line
 from refold._condense.digest.answers import question_before
+from refold._condense.digest.targets import target_of
+from refold._condense.digest.turns import turn_ends
 from refold._condense.directives import TextKind, ranks_of
 from refold._condense.identifier_scores import need_in, worth_of
 from refold._condense.last_changes import stale_mark
@@ -67,14 +70,19 @@ TURN, TURNS = 0.1, 0.3  # of the room: what a turn at either end may have whole,
 FEW, BRIEF = 4, 160  # turns at the ends of the view that may have that much each, and tokens that any may have
 CHARS = 3.5  # characters a token, where a guess will do
 READ, FADING = 0.03, 0.9  # worth by token of the newest answer that ends a turn, and of each older one of that
+REPLY, SHORT_REPLY = 0.012, 80  # the least worth of one of so few tokens: without it a request has no answer
 ANSWER = 0.05  # of the room: what such an answer has whole or not at all; longer ones come back by lines
 QUESTION, QUESTION_ROOM = 0.05, 0.03  # worth by token of a question that stays answered, and its share of the goal
 POINTED = 0.02  # worth by token of the line that stands for a notification, which is hidden where room is short
 # Worth by token of lines that say what is to be done, by rank, and the share of the goal for such lines of a text.
-REQUEST, REQUEST_ROOM = (0.03, 0.015, 0.006, 0.004), 0.12  # of the first request and the newest
+REQUEST, REQUEST_ROOM = (0.03, 0.015, 0.006, 0.004, 0.003), 0.12  # of the first request and the newest
 ONLY_ROOM = 0.35  # of a request that is the first and the newest
 RECAP_ROOM = 0.06  # of the newest summary of an earlier context
-RULES, RULES_ROOM = (0.03, 0.012), 0.05  # of instructions, where they are given last
+RULES, RULES_ROOM = (0.03, 0.012), 0.06  # of instructions, where they are given last
+OLDER, OLDER_ROOM = (0.008, 0.004), 0.03  # of the turns between the first and the newest, for all of them together
+STALE, LOOKED_UP = 1.25, 2.0  # times the price of lines of a file that was changed since, and of what was looked up
+# for a turn that has ended: who goes on has the conclusion, and the lines of the file as they are now
+LOOKS_UP = re.compile(r"search|fetch|browse|^docs?|docs?$")  # in names of tools
 NEW, NEWER = 3e-6, 2e-5  # worth by token of text that nothing says yet, and of the newest above the oldest: it
 # settles what need does not
 
@@ -220,10 +228,13 @@ def _units(draft: Draft, log: ReductionLog, worth: Mapping[str, float], areas: R
     newer = NEWER / max(len(draft.base), 1)
     answers = {position: READ * FADING**age for age, position in enumerate(reversed(areas.answers))}
     batch_of: dict[int, Unit] = {}
+    index = draft.view.transcript.index
+    ended = max((index[id] for id in turn_ends(draft.view.transcript)), default=-1)
     for batch in reversed(log.segments):
         atoms = frozenset().union(*(mentioned_in(draft.messages[position]) for position in batch))
         pointed = POINTED if len(batch) == 1 and draft.base[batch.start].role == "user" else 0.0
-        read = max((answers.get(position, 0.0) for position in batch), default=0.0) if len(batch) == 1 else 0.0
+        read = answers.get(batch.start, 0.0) if len(batch) == 1 else 0.0
+        read = max(read, REPLY) if read and draft.size(batch) <= SHORT_REPLY else read
         statements = frozenset().union(*(_statements(draft.messages[position]) for position in batch))
         news = NEW + newer * batch.start if statements else 0.0
         unit = Unit(batch, max(draft.size(batch), 1), atoms, None, pointed + read, news, statements)
@@ -234,9 +245,9 @@ def _units(draft: Draft, log: ReductionLog, worth: Mapping[str, float], areas: R
             extra = _extra(draft, reduction, worth) + (UNSEEN if position in areas.fresh else 0.0)
             if reduction.words and not reduction.harness:
                 extra += answers.get(position, 0.0)
-            first = batch_of.get(position)
+            first, price = batch_of.get(position), _price(draft, reduction, ended)
             for of, cost, atoms, statements in _pieces(draft, reduction):
-                yield Unit(of, max(cost, 1), atoms, first, extra, NEW + newer * position, statements)
+                yield Unit(of, max(cost * price, 1), atoms, first, extra, NEW + newer * position, statements)
 
 
 def _weigh_directives(draft: Draft, units: Iterable[Unit], areas: Regions) -> None:
@@ -249,7 +260,8 @@ def _weigh_directives(draft: Draft, units: Iterable[Unit], areas: Regions) -> No
             reduction, segment = unit.of.reduction, unit.of.segment
             lines.setdefault(id(reduction), (reduction, []))[1].append((segment.start, unit))
     worth: tuple[float, ...]
-    for reduction, some in lines.values():
+    left = draft.view.goal_tokens * OLDER_ROOM
+    for reduction, some in sorted(lines.values(), key=lambda pair: -pair[0].position):
         position = reduction.position
         if reduction.harness:
             ranks, worth, share = reduction.harness.rules if position in areas.standing else {}, RULES, RULES_ROOM
@@ -258,12 +270,15 @@ def _weigh_directives(draft: Draft, units: Iterable[Unit], areas: Regions) -> No
         elif position in ends and is_turn(draft.base[position]):
             share = REQUEST_ROOM if len(ends) > 1 else ONLY_ROOM
             ranks, worth = _ranks(draft, reduction, "request"), REQUEST
+        elif is_turn(draft.base[position]):
+            ranks, worth, share = _ranks(draft, reduction, "request"), OLDER, left / draft.view.goal_tokens
         else:
             continue
         room = draft.view.goal_tokens * share
         for start, unit in sorted(some, key=lambda pair: (ranks.get(pair[0], 0), pair[0])):
-            if start in ranks and (room := room - unit.cost) >= 0:
+            if ranks.get(start, len(worth) + 1) <= len(worth) and (room := room - unit.cost) >= 0:
                 unit.extra += worth[ranks[start] - 1]
+        left = room if worth is OLDER else left
 
 
 def _ranks(draft: Draft, reduction: Reduction, kind: TextKind) -> dict[int, int]:
@@ -342,6 +357,22 @@ def _extra(draft: Draft, reduction: Reduction, worth: Mapping[str, float]) -> fl
     call = draft.view.call_of(draft.base[reduction.position], reduction.result)
     ref = reads(call) if call else None
     return EDITED * max((worth[atom] for atom in names_of(ref.path)), default=0.0) if ref else 0.0
+
+
+def _price(draft: Draft, reduction: Reduction, ended: int) -> float:
+    """Return how many times its size a line of an output costs: more of what was settled since.
+
+    `ended` is where the last turn that has come to its end did.
+    """
+    result = reduction.result
+    call = draft.view.call_of(draft.base[reduction.position], result) if result else None
+    if call is None:
+        return 1.0
+    transcript, message = draft.view.transcript, draft.base[reduction.position]
+    if stale_mark(transcript, message.id, call):
+        return STALE
+    looks_up = not reads(call) and (target_of(call).looks or LOOKS_UP.search(plain_name(call.name)) is not None)
+    return LOOKED_UP if looks_up and transcript.index[message.id] < ended else 1.0
 
 
 def _pieces(draft: Draft, reduction: Reduction) -> Iterator[tuple[Choice, float, frozenset[str], frozenset[str]]]:

@@ -22,7 +22,7 @@ __all__ = ["FileWrite", "ends_by_writing", "scripts_run", "writes_in", "written_
 
 WRITES = re.compile(
     r">|\btee |\b(?:sed|perl) |\*\*\* |\+\+\+ |\b(?:mv|cp|rm|checkout|restore) |open\(|"
-    r"write_text|writeFile|write_bytes"
+    r"write_text|writeFile|write_bytes|\.save(?:fig)?\(|\bcurl |\bwget "
 )
 PATCHES = re.compile(r"\b(?:git apply|patch)\b")
 DIFFED = re.compile(r"^\+\+\+ (?:b/)?(?!/dev/null)(\S+)", re.M)  # files of a patch in the notation of diff
@@ -31,13 +31,14 @@ ASSIGNED = re.compile(r"\b(\w+)\s*=\s*(?:\w+\.)?(?:Path\()?r?['\"]([^'\"\n]+)['\
 _TARGET = r"(?:r?['\"]([^'\"\n]+)['\"]|(\w+))"  # a path in quotes, or a name that has one
 OPENED = re.compile(rf"(?:\bopen\(\s*{_TARGET}\s*,\s*(?:mode\s*=\s*)?['\"][wax])")
 WRITTEN = re.compile(r"(?:\bPath\(\s*r?['\"]([^'\"\n]+)['\"]\s*\)|\b(\w+))\.write_(?:text|bytes)\(")
-STORED = re.compile(rf"\bwriteFile(?:Sync)?\(\s*{_TARGET}")
+STORED = re.compile(rf"(?:\bwriteFile(?:Sync)?|\.save(?:fig)?|\.to_(?:csv|json|excel|parquet|html))\(\s*{_TARGET}")
 IN_PLACE = re.compile(r"-\w*i(?:\.\w+)?$|--in-place")
 EXPRESSION = re.compile(r"-\w*e$")
 INTERPRETERS = frozenset({"python", "python3", "node", "bash", "sh", "zsh", "tsx", "bun", "ruby", "perl"})
 SCRIPT = re.compile(r"\.(?:py|[mc]?[jt]s|sh|rb|pl)$")
+OUTPUT_FLAGS = {"curl": ("-o", "--output"), "wget": ("-O", "--output-document")}
 SUFFIX = re.compile(r"\.\w{1,8}$")  # of what is a file and no folder
-PROGRAMS = re.compile(r"\b(?:open\(|write_text|writeFile|write_bytes)")
+PROGRAMS = re.compile(r"\b(?:open\(|write_text|writeFile|write_bytes)|\.save(?:fig)?\(|\.to_\w+\(")
 
 
 class FileWrite(Struct, frozen=True):
@@ -134,6 +135,8 @@ def _named(words: list[str]) -> Iterator[tuple[str, Literal["written", "edited",
         case "mv" | "cp" if len(plain) > 1:
             for source, path in _moves(plain):
                 yield (path, "moved", source) if program == "mv" else (path, "written", "")
+        case "curl" | "wget":
+            yield from ((path, "written", "") for flag, path in pairwise(rest) if flag in OUTPUT_FLAGS[program])
         case "rm" if "--cached" not in rest:
             yield from ((path, "deleted", "") for path in plain)
 

@@ -116,7 +116,7 @@ WHOLE: tuple[tuple[re.Pattern[str], SpanKind], ...] = (
         "notice",
     ),
     (re.compile(r"\[Request interrupted by user(?: for tool use)?\]\s*\Z"), "notice"),
-    (re.compile(r"Base directory for this skill: [^\n]+"), "notice"),
+    (re.compile(r"Base directory for this skill: [^\n]+"), "command"),
     (re.compile(r"This session is being continued from a previous conversation that ran out of context"), "recap"),
     (re.compile(r"Called the \w+ tool with the following input: "), "notice"),
     (re.compile(r"Result of calling the \w+ tool: "), "output"),

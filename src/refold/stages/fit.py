@@ -15,9 +15,11 @@ from refold._condense.digest.render import account_size, digest_text, least_of, 
 from refold._condense.files_in_work import lines_in, room_for_files, touched_last
 from refold._condense.fit_draft import Draft
 from refold._condense.pins import loses_pins, pins
+from refold._condense.recaps import settle_recaps
 from refold._condense.reduction_order import ReductionLog, shrink
 from refold._condense.refill import refill
 from refold._condense.regions import Regions, regions
+from refold._condense.repeated_outputs import correct_markers
 from refold._condense.replaced import mark_replaced
 from refold._condense.selection import Selection, select
 from refold._condense.speaker_marks import is_speaker_mark, room_for_marks, speaker_marks
@@ -127,6 +129,7 @@ class Fit(Struct, frozen=True):
             if message.note is None and (joined := digests_in(message)):
                 draft.change(position, [Patch(part.at, None) for part in joined])
         mark_replaced(draft)
+        settle_recaps(draft)
         inserted = self._reduce(draft, areas, account_in(view, answers))
         if loses_pins(view, [*draft.remaining(), *(insert.message for insert in inserted)]):
             return ()
@@ -168,6 +171,7 @@ class Fit(Struct, frozen=True):
             selection = selection or Selection(draft, areas, log, named)
             selection.fill(goal)
             refill(draft, areas, log, goal)
+        correct_markers(draft)
         marks = speaker_marks(draft, digest, view.goal_tokens - draft.total)
         return (digest, *marks) if digest else marks
 

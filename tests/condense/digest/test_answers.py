@@ -38,7 +38,7 @@ def test_what_a_tool_that_asks_the_user_gave_back_is_told_and_is_no_constraint()
         "u: start", 'a: x | AskUserQuestion({"questions": []}) as c1', 't: c1 = "Which store?"="never the old"', "u: on"
     )
     text = digest_text(view_of(transcript, window=20_000), transcript.messages[:-1])
-    assert '## Decisions and reasons\n- AskUserQuestion: "Which store?"="never the old"' in text
+    assert '## What the user decided\n- AskUserQuestion: "Which store?"="never the old"' in text
     assert "## Standing constraints" not in text
 
 

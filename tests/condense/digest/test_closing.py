@@ -20,8 +20,8 @@ def test_a_request_far_above_the_end_is_restated_word_for_word_as_the_last_thing
 
 def test_where_the_request_is_seen_at_once_only_the_mark_says_so():
     assert end("u: start", "a: ok", "u: Change it.").endswith("the last of them is the current request, user turn 2.]")
-    below = end("u: start", "u: Change it.", *WORK)
-    assert below.endswith("The current request, user turn 2, stands below, and the work on it after it.]")
+    below = end("u: start", "a: ok", "u: Change it.", *WORK)
+    assert '- "Change it."\n\n[End of the digest. Messages from before it, the request itself' in below
 
 
 def test_a_first_request_that_stands_above_is_restated_where_the_whole_has_room():

@@ -73,7 +73,7 @@ def test_a_verdict_stands_in_the_digest_word_for_word_and_once():
     ("first", "later"),
     [
         ("I'll use `bcrypt` for the passwords.", "We'll use `argon2` instead of `bcrypt` for them."),
-        ("The bug is in `parse_header` of the server.", "It's not `parse_header` after all, it's the socket."),
+        ("We agreed on `parse_header` of the server.", "It's not `parse_header` after all, it's the socket."),
         ("Decided to keep `legacy_mode` for old clients.", "I reverted `legacy_mode`: nobody has old clients."),
         (
             "We use `old_store` in all the tests.",
@@ -98,7 +98,7 @@ def test_a_decision_stands_where_a_later_sentence_takes_something_else_back(late
     assert "I'll use `bcrypt` for the passwords." in decided("I'll use `bcrypt` for the passwords.", later)
 
 
-def test_what_is_chosen_while_a_plan_is_made_is_no_decision_and_what_is_found_is():
+def test_what_is_chosen_while_a_plan_is_made_is_no_decision_nor_is_what_was_found():
     transcript = talk(
         "u: go",
         "a: I'll use `argon2` for the passwords. The bug is in `parse_header` of the server. | read(a.py) as c",
@@ -108,10 +108,7 @@ def test_what_is_chosen_while_a_plan_is_made_is_no_decision_and_what_is_found_is
         "a: I'll use `bcrypt` for the passwords. | read(a.py) as e",
         "t: e = x",
     )
-    assert decisions(transcript, transcript.messages) == (
-        "I'll use `bcrypt` for the passwords.",
-        "The bug is in `parse_header` of the server.",
-    )
+    assert decisions(transcript, transcript.messages) == ("I'll use `bcrypt` for the passwords.",)
 
 
 @pytest.mark.parametrize(

@@ -37,8 +37,9 @@ def test_each_section_holds_what_its_name_says():
     assert found["## Standing constraints (word for word)"] == [
         '- "Mend the store in src/store.py. Never touch the vault." (user turn 1)'
     ]
-    assert "- I read it because the bug is in load_items. (turn 1)" in found["## Decisions and reasons"]
-    assert found["## Done"] == ["- The store is mended. port = 8080"]
+    assert found["## Earlier requests and how they ended"] == [
+        "- turn 1: Mend the store in src/store.py. Never touch the vault. → The store is mended. port = 8080"
+    ]
     assert found["## State and next step"] == [
         "- no work on the current request yet",
         "- last check (turn 1): bash `make` → exit code 0",
@@ -54,19 +55,20 @@ def test_each_section_holds_what_its_name_says():
 
 
 def test_an_identifier_that_another_line_tells_is_not_listed_again():
-    assert not any("load_items" in line for line in told()["## Identifiers, and where they were last seen"])
+    lines = told()["## Identifiers, and where they were last seen"]
+    assert not any("src/store.py" in line.partition(": ")[2] for line in lines)
 
 
-def test_a_search_that_left_is_named_so_that_it_can_be_made_again():
+def test_a_call_to_another_tool_is_named_and_a_search_is_not():
     work = talk(
         "u: go",
-        'a: looking | Grep({"pattern": "load_.*"}) as c1 | TodoWrite({"todos": []}) as c2',
+        'a: looking | Grep({"pattern": "load_.*"}) as c1 | Fetch({"query": "sums"}) as c2',
         "t: c1 = src/store.py",
         "t: c2 = ok",
         "u: go on",
     )
     found = sections(digest_text(view_of(work, window=20_000), work.messages[:-1]))
-    assert found["## Searches and other calls"] == ["- Grep `load_.*`"]
+    assert found["## Other calls"] == ["- Fetch `sums`"]
 
 
 def test_files_read_are_told_by_how_likely_they_are_needed_the_likeliest_first():
@@ -110,14 +112,13 @@ def test_nothing_to_tell_gives_no_digest():
     assert digest_text(view_of(transcript), (), staying=transcript.messages) == ""
 
 
-def test_an_error_that_later_went_well_is_told_as_such():
+def test_an_error_that_later_went_well_is_not_told():
     transcript = talk(
         "u: go", 'a: x | bash({"command": "make"}) as c1', "t: c1 = fatal: broken\nexit code 2",
         'a: y | bash({"command": "make"}) as c2', "t: c2 = exit code 0", "u: next",
     )  # fmt: skip
     text = digest_text(view_of(transcript), transcript.messages[:3], staying=transcript.messages[3:])
-    assert "exit code 2: fatal: broken (turn 1) (passed later)" in text
-    assert "## Open errors" not in text
+    assert "fatal: broken" not in text
 
 
 def test_it_stays_within_its_limit_and_drops_whole_lines():
@@ -128,7 +129,7 @@ def test_it_stays_within_its_limit_and_drops_whole_lines():
     view = view_of(transcript, window=40_000)
     for limit in (400, 1_000, 6_000):
         text = digest_text(view, transcript.messages, limit=limit)
-        assert limit * 0.5 < len(text) <= limit
+        assert limit * 0.2 < len(text) <= limit
         assert all(line.startswith(("-", "#", "[", "It stands")) or not line for line in text.split("\n"))
     assert len(digest_text(view, transcript.messages)) <= limit_of(view)
 
@@ -185,21 +186,6 @@ def test_an_error_that_came_again_in_what_stays_is_not_told_of_the_run_before():
     messages = transcript.messages
     assert "## Open errors" in digest_text(view_of(transcript), messages[:4])
     assert "## Open errors" not in digest_text(view_of(transcript), messages[:4], staying=messages[4:])
-
-
-def test_what_is_said_on_the_way_is_told_without_the_steps_that_it_announces():
-    transcript = talk(
-        "u: go",
-        "a: The fixture writes to the real folder. Now I'll look at the others: | read(a.py) as c1",
-        "t: c1 = x",
-        "a: One more pass over a.py. | read(a.py) as c2",
-        "t: c2 = x",
-        "u: and",
-    )
-    text = digest_text(view_of(transcript), transcript.messages[1:5])
-    assert "- The fixture writes to the real folder.\n" in text
-    assert "One more pass" not in text
-    assert "Now I'll look" not in text.partition("## State and next step")[0]
 
 
 def test_the_heads_of_identifiers_are_names_of_files_on_windows_too():

@@ -16,7 +16,7 @@ def told(*lines):
 def test_the_last_intent_is_told_where_work_was_going_on():
     lines = told("u: go", "a: I found the bug. Now I'll change load_items. | read(a.py) as c1", "t: c1 = x")
     assert lines == (
-        "the assistant's last words (turn 1, before the last call): Now I'll change load_items.",
+        "the assistant's last words (turn 1, before the last call): I found the bug. Now I'll change load_items.",
         "last call: read a.py",
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["HEADING", "SENTENCE", "announces", "points_back", "without_announcements"]
+__all__ = ["HEADING", "SENTENCE", "announces", "points_back"]
 
 SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 # Sentences that say what is done next, also as an imperative or a bare participle ("Checking …").
@@ -41,13 +41,12 @@ NAMED = re.compile(
     re.I,
 )
 HEADING = re.compile(r"^ *#{1,6} .*$", re.M)
-INTRODUCES = (":", "：", "?", "？")
 # Also in the middle: "…, so I'm changing it", "…, so let me compare it".
 NEXT = re.compile(r"\b(?:I(?:['’]m| am|['’]ll| will|['’]d)|let(?:['’]s| me| us)|(?:is|are|comes?) next)\b")
 POINTS_BACK = re.compile(
     r"^(?:(?:so|but|and|also|now|ok(?:ay)?|good|great|perfect|right|yes|no|wait|actually|however)\b[,.:!]? )*"
-    r"(?:(?:it|they)\b|(?:this|that|these|those)(?:['’]s| (?:is|are|was|were|has|have|does|do|did|can|means?|works?|"
-    r"fails?|uses?|needs?|makes?|gives?|shows?|all|both)\b))",
+    r"(?:(?:it|they|here)\b|(?:this|that|these|those)(?:['’]s| (?:is|are|was|were|has|have|does|do|did|can|means?|"
+    r"works?|fails?|uses?|needs?|makes?|gives?|shows?|all|both)\b))",
     re.I,
 )
 
@@ -60,14 +59,3 @@ def announces(sentence: str) -> bool:
 def points_back(sentence: str) -> bool:
     """Tell whether the subject of a sentence is a word for what was named before it."""
     return POINTS_BACK.match(sentence) is not None
-
-
-def without_announcements(text: str) -> str:
-    """Return the sentences of a text that say something alone, as one line.
-
-    Those are left out that announce a step, introduce what follows, ask, or point back at what was said before.
-    """
-    sentences = (each.strip() for each in SENTENCE.split(HEADING.sub("", text)))
-    return " ".join(
-        each for each in sentences if each and not (each.endswith(INTRODUCES) or announces(each) or points_back(each))
-    )

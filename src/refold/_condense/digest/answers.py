@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.transcript import Transcript
 
-__all__ = ["question_before"]
+__all__ = ["YES_NO", "last_question", "question_before"]
 
 QUESTION = 240  # characters of a question that are quoted
 OPTION_LENGTH = 120  # characters of the option that a letter or number stands for
@@ -76,14 +76,14 @@ def question_before(transcript: Transcript, message: Message) -> tuple[str, Mess
             if goes_on(message):
                 proposed = _proposal(before)
                 return proposed, before if proposed else None
-            question = _question(before)
+            question = last_question(before)
             choice = _with_option(question, before, answer)
             return (choice, before) if choice != question or _answers(answer, question, before) else ("", None)
     return "", None
 
 
 @memoized
-def _question(message: Message) -> str:
+def last_question(message: Message) -> str:
     """Return the last question in the words of the assistant."""
     questions: list[str] = QUESTION_MARKED.findall(text_of(message)[-LOOKED_AT:])
     last = next((each for each in reversed(questions) if len(each.split()) > 1), "")

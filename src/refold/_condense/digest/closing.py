@@ -10,16 +10,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from refold._condense.call_outline import one_line
 from refold._condense.digest.agreement import goes_on
 from refold._condense.digest.answers import question_before
+from refold._condense.digest.exchanges import rejects
 from refold._condense.digest.previous import CURRENT, END, entry, own_text
-from refold._condense.digest.turns import turn_numbers
+from refold._condense.digest.turns import turn_ends, turn_numbers
 from refold._condense.directives import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from refold.core.messages import Message, MessageId
+    from refold.core.transcript import Transcript
     from refold.core.view import View
 
 __all__ = ["closing"]
@@ -28,6 +31,7 @@ REQUEST_SHARE = 0.2  # of a digest that the restated request may take
 ABOVE_SHARE = 0.05  # where it stands right above the digest
 MOST = 500  # tokens of it: it stands in the view as well
 LEAST = 40  # tokens of a part that is worth to be restated
+UNFINISHED, BEFORE = 3, 300  # turns that lead to the request, and characters of each
 SMALL = 600  # tokens of a digest that ends with the bare mark
 
 
@@ -74,9 +78,9 @@ def closing(view: View, staying: Sequence[Message], before: MessageId | None, li
 
 def _continued(view: View, request: Message, room: int) -> tuple[str, ...]:
     """Return what a turn that only says to go on agrees to, and the request that it goes on with."""
-    if not goes_on(request):
-        return ()
     transcript = view.transcript
+    if not goes_on(request):
+        return tuple(_leading_to(transcript, request))
     turns = turn_numbers(transcript)
     lines: list[str] = []
     if proposal := question_before(transcript, request)[0]:
@@ -89,6 +93,23 @@ def _continued(view: View, request: Message, room: int) -> tuple[str, ...]:
         words = _restated(view, own_text(earlier).strip(), "", room, whole=False)
         lines.append(entry(f"{heading}: {words[1].removeprefix(entry(''))}" if words else heading))
     return tuple(lines)
+
+
+def _leading_to(transcript: Transcript, request: Message) -> Iterator[str]:
+    """Yield the turns before a request that no answer ended, and the one that it corrects, the oldest first."""
+    turns, ends = turn_numbers(transcript), turn_ends(transcript)
+    earlier: list[Message] = []
+    ended = False
+    for message in reversed(transcript.messages[: transcript.index.get(request.id, 0)]):
+        ended = ended or message.id in ends
+        if message.id in turns and not goes_on(message):
+            corrected = rejects(earlier[-1] if earlier else request)
+            if (ended and not corrected) or len(earlier) == UNFINISHED:
+                break
+            earlier.append(message)
+            ended = False
+    for message in reversed(earlier):
+        yield entry(f"it follows on user turn {turns[message.id]}: {one_line(own_text(message), BEFORE)}")
 
 
 def _asks(message: Message) -> bool:

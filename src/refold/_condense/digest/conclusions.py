@@ -1,8 +1,10 @@
 """Extracts what the assistant concluded: decisions, tries that failed, and verdicts on what it looked at.
 
 All are sentences of its answers, word for word. An agent says much on the way that is no conclusion: what it does next,
-what may be, what it is asked. So a sentence counts by the words of its kind, and a verdict needs more: it names an item
-(an identifier, or words in code quotes), says in an indicative verb what holds of it, and neither announces nor doubts.
+what may be, what it is asked, what it supposes while it looks for a fault. So decisions and verdicts are read off what
+ends a turn, and of the current turn off all that was said (`_holding`). A decision has a choice in it ("going with",
+"instead of"); a verdict names an item (an identifier, or words in code quotes), says in an indicative verb what holds
+of it, and neither announces nor doubts. What was going on in an earlier turn ("is running now") holds no more.
 
 What ends a turn comes before what was said on the way. The latter names its turn where there are several.
 
@@ -40,16 +42,11 @@ MOST = 150  # lines of one sort that are looked for
 LEAST, LONGEST = 32, 400  # characters of a sentence that gives a decision or a reason
 SHORTEST = 16  # characters of a verdict
 FENCED = re.compile(r"^ *```.*?(?:^ *```|\Z)", re.S | re.M)
-# What was decided, and what only gives a reason: a reason is worth a line where there is no decision.
-DECIDED = re.compile(
-    r"\b(?:decided|decision|root cause|turns out|turned out|chose|chosen|going with|(?<!to )go with|settled on|agreed|"
-    r"the (?:problem|issue|bug|cause|culprit|fix|reason|solution) (?:is|was)\b|confirmed|"
-    r"I(?:'|’)(?:ll| will) (?:use|keep|not|leave|skip)|we(?:(?:'|’)ll| will)? (?:use|keep)|"
-    r"entschieden|décidé|decidido)\b|決め|原因|决定",
+# Of two ways, which was taken; what only gives a reason is none.
+WEIGHED = re.compile(
+    r"\b(?:instead of|rather than|in favou?r of|no longer|statt|anstelle von|au lieu de|plutôt que|en (?:lugar|vez) de|"
+    r"em vez de|invece di|вместо)\b|ではなく|代わりに|而不是|대신",
     re.I,
-)
-REASONED = re.compile(
-    r"\b(?:instead of|rather than|because|found (?:that|the)|so that|deshalb|weil|parce que|porque)\b|ため|因为", re.I
 )
 TRIED = re.compile(
     r"\b(?:(?:did|does|do|is|was)(?:n't|n’t| not) (?:work|help|fix|solve)\w*|fail(?:s|ed) (?:because|with|due to)|"
@@ -61,11 +58,10 @@ TRIED = re.compile(
 )
 # One of these stands in what the patterns above find: searched first, since most answers hold none of them.
 DECIDING = (
-    "decided", "decision", "root cause", "turns out", "turned out", "chose", "going with", "go with", "settled on",
-    "agreed", "problem ", "issue ", "bug ", "cause", "culprit ", "fix ", "reason ", "solution ", "confirmed", "'ll ",
-    "’ll ", "i will ", "' will ", "’ will ", "we use", "we keep", "we will ", "entschieden", "décidé", "decidido",
-    "instead of", "rather than", "found that", "found the", "so that", "deshalb", "weil", "parce que", "porque",
-    "決め", "原因", "决定", "ため", "因为",
+    "decided", "decision", "chose", "going with", "go with", "settled on", "agreed", "'ll ", "’ll ", "i will ",
+    "' will ", "’ will ", "we use", "we keep", "we will ", "entschieden", "décidé", "decidido", "instead of",
+    "rather than", "favor of", "favour of", "no longer", "statt", "anstelle", "au lieu", "plutôt", "en lugar", "en vez",
+    "em vez", "invece", "вместо", "決め", "决定", "ではなく", "代わりに", "而不是", "대신",
 )  # fmt: skip
 TRYING = (
     "n't ", "n’t ", " not ", "fail", "still ", "i reverted", "rolled back", "i undid", "reverting ", "rolling back",
@@ -101,8 +97,9 @@ HOLDS = re.compile(  # what holds of an item
 HOLDING = LazyTable(lambda word: HOLDS.search(word) is not None, KNOWN)  # of a word alone
 WORDS = SignRuns(r"\w")
 ITEM = re.compile(r"`([^`\n]{2,80})`")
-CHOSEN = re.compile(  # of decisions, those for something: "the fix is" and "confirmed" are facts, in a plan as well
-    r"\b(?:decided|decision|chose|chosen|going with|go with|settled on|agreed|I(?:'|’)(?:ll| will)|"
+CHOSEN = re.compile(  # what was decided for
+    r"\b(?:decided|decision|chose|chosen|going with|(?<!to )go with|settled on|agreed|"
+    r"I(?:'|’)(?:ll| will) (?:use|keep|not|leave|skip)|"
     r"we(?:(?:'|’)ll| will)? (?:use|keep)|entschieden|décidé|decidido)\b|決め|决定",
     re.I,
 )
@@ -131,12 +128,21 @@ NEAR = 40  # characters in which the item follows
 SPECIFIC = re.compile(r"[_./]|^[a-z]+[A-Z]|^[a-z][\w-]{4,}$")  # no name of a product, no short word in quotes
 # What the assistant will do is a decision where a reason stands beside it, else the next step.
 INTENDED = re.compile(r"\bI(?:'|’)(?:ll)\b|\bI will\b")
+BECAUSE = re.compile(r"\b(?:because|so that|deshalb|weil|parce que|porque)\b|ため|因为", re.I)
 GIVES_REASON = re.compile(
     r"\b(?:since|as (?:it|they|we|you|the|this)|to (?:avoid|keep|prevent|stay))\b|[:;—–]|, so\b", re.I
 )
-MEANS = re.compile(r"\b(?:commands?|tools?|scripts?|skills?|heredoc)\b", re.I)  # of the next step
+MEANS = re.compile(r"\b(?:commands?|tools?|scripts?|skills?|heredoc|sed|grep|regex)\b", re.I)  # of the next step
 LEADS = re.compile(r"^(?:THOUGHT|Thought|Reasoning|Analysis)\s*: *")  # in front of what some agents say before a call
-FEWEST = 10  # words of a fact that names no item and is a decision still
+FEWEST = 8  # words of a choice that names no item and can be understood still
+# What was going on when it was said, or was to come: in an earlier turn that has come to an end.
+PASSING = re.compile(
+    r"\b(?:(?:is|are|am|['’]s|['’]re) (?:now |still |currently |just |already )?[a-z]{2,}ing|currently|right now|still|"
+    r"about to|for now|so far|not yet|ready to|in progress|gerade|noch|derzeit|encore|"
+    r"actuellement|todavía|aún|ainda|ancora)\b|"
+    r"まだ|現在|目前|正在|还在|지금|아직",
+    re.I,
+)
 # A finding of this sort on a file is out of date once the file was changed.
 DEFECT = re.compile(
     r"\b(?:needs?|missing|wrong|fail(?:s|ed|ing)?|broken?|breaks|unused|incorrect|outdated|stale|lacks?|still|"
@@ -169,26 +175,37 @@ def plain(line: str) -> str:
 
 
 def decisions(transcript: Transcript, messages: Sequence[Message]) -> tuple[str, ...]:
-    """Return sentences of the assistant that give a decision, newest first, then those that give a reason.
+    """Return sentences of the assistant that choose, newest first, then those that only weigh two ways.
 
     Of `messages` of a transcript. What a later sentence takes back is marked, and so is the turn of each.
     """
     plans = _planning(transcript)
-    decided: dict[str, str] = {}
-    reasoned: dict[str, str] = {}
+    chosen: dict[str, str] = {}
+    weighed: dict[str, str] = {}
+    holding = _holding(transcript)
     for message in reversed(messages):
-        if message.role == "assistant":
+        if message.id in holding and message.id not in plans:
             for conclusion in _decided(message):
-                if message.id in plans and CHOSEN.search(conclusion.line):
-                    continue
                 mark = REVERSED if _is_reversed(transcript, message, conclusion) else ""
                 marked = f"{conclusion.line}{mark or _outdated(transcript, message, conclusion)}"
-                (decided if conclusion.strong else reasoned).setdefault(
+                (chosen if conclusion.strong else weighed).setdefault(
                     conclusion.line, marked + _of_turn(transcript, message)
                 )
-        if len(decided) >= MOST:
+        if len(chosen) >= MOST:
             break
-    return tuple((reasoned | decided)[line] for line in decided | reasoned)[:MOST]
+    return tuple((weighed | chosen)[line] for line in chosen | weighed)[:MOST]
+
+
+@memoized
+def _holding(transcript: Transcript) -> frozenset[MessageId]:
+    """Return the answers whose conclusions hold: those that end a turn, and all of the current turn."""
+    turns = turns_at(transcript)
+    current = (
+        message.id
+        for message, turn in zip(transcript.messages, turns, strict=True)
+        if turn == turns[-1] and message.role == "assistant"
+    )
+    return turn_ends(transcript).union(current)
 
 
 def tried(transcript: Transcript, messages: Sequence[Message]) -> tuple[str, ...]:
@@ -213,12 +230,17 @@ def verdicts(transcript: Transcript, messages: Sequence[Message], standing: Sequ
     judged: set[frozenset[str]] = set()
     ends = turn_ends(transcript)
     others = set(map(plain, standing))
+    holding, turns = _holding(transcript), turns_at(transcript)
     for message in reversed(messages):
-        if message.role == "assistant":
+        if message.id in holding:
             results = ending if message.id in ends else on_the_way
+            is_past = turns[transcript.index[message.id]] < turns[-1]
             for verdict in _verdicts(message):
                 if not (
-                    verdict.line in others or verdict.items in judged or _is_reversed(transcript, message, verdict)
+                    verdict.line in others
+                    or verdict.items in judged
+                    or (is_past and PASSING.search(verdict.line))
+                    or _is_reversed(transcript, message, verdict)
                 ):
                     judged.add(verdict.items)
                     mark = _outdated(transcript, message, verdict)
@@ -252,27 +274,23 @@ def prose(message: Message) -> str:
 
 @memoized
 def _decided(message: Message) -> tuple[_Conclusion, ...]:
-    """Return the sentences of an answer that decide or reason, the last first."""
+    """Return the sentences of an answer that choose one way over another, the last first."""
     return tuple(
-        _Conclusion(strong, one_line(sentence, LONGEST), items)
+        _Conclusion(chosen, one_line(sentence, LONGEST), items)
         for sentence in reversed(_sentences(message, DECIDING))
-        if ((strong := DECIDED.search(sentence) is not None) or REASONED.search(sentence))
-        and not (TALK.search(sentence) or SUPPOSED.search(sentence))
-        and _concludes(sentence, items := _items(sentence), strong=strong)
+        if ((chosen := CHOSEN.search(sentence) is not None) or WEIGHED.search(sentence))
+        and not (TALK.search(sentence) or SUPPOSED.search(sentence) or points_back(sentence))
+        and _decides(sentence, items := _items(sentence), chosen=chosen)
     )
 
 
-def _concludes(sentence: str, items: frozenset[str], *, strong: bool) -> bool:
+def _decides(sentence: str, items: frozenset[str], *, chosen: bool) -> bool:
     """Tell whether a sentence says more than the next step, and what it says can be understood alone."""
-    if not strong:
-        return not announces(sentence)
-    if CHOSEN.search(sentence) and INTENDED.search(sentence):
-        reason = REASONED.search(sentence) or GIVES_REASON.search(sentence)
+    if not chosen:
+        return bool(items) and not (announces(sentence) or MEANS.search(sentence))
+    if INTENDED.search(sentence):
+        reason = WEIGHED.search(sentence) or BECAUSE.search(sentence) or GIVES_REASON.search(sentence)
         return reason is not None or (bool(items) and not MEANS.search(sentence))
-    if CHOSEN.search(sentence):
-        return True
-    if DOUBTED.search(sentence):
-        return False
     return bool(items) or not sentence.isascii() or len(sentence.split()) >= FEWEST
 
 
@@ -281,7 +299,7 @@ def _tried(message: Message) -> tuple[str, ...]:
     return tuple(
         one_line(sentence, LONGEST)
         for sentence in reversed(_sentences(message, TRYING))
-        if TRIED.search(sentence) and not TALK.search(sentence)
+        if TRIED.search(sentence) and not (TALK.search(sentence) or MEANS.search(sentence))
     )
 
 

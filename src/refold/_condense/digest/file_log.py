@@ -1,4 +1,6 @@
-"""What was done to each file: created, edited how often, deleted, read, and in which of the user's turns last."""
+"""What was done to each file: created, edited how often, moved, deleted, read, in which of the user's turns last, and
+what the newest edits add to it (the functions, types and headings that they define).
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,18 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold._condense.call_facts import is_shell, plain_name, reads, writes
+from refold._condense.call_facts import arguments_of, is_shell, plain_name, reads, writes
 from refold._condense.digest.previous import earlier_entries
 from refold._condense.digest.turns import turns_at
-from refold._condense.file_views import FileNames, Scripts, command_of, took_effect
+from refold._condense.file_views import (
+    FileNames,
+    FileWritten,
+    Scripts,
+    TextReplaced,
+    changes_of,
+    command_of,
+    took_effect,
+)
 from refold._condense.shell_commands import plain_path
 from refold._condense.shell_writes import writes_in
 from refold._condense.text_calls import text_result
@@ -21,14 +31,31 @@ from refold.core.messages import ToolCall, ToolResult, memoized
 if TYPE_CHECKING:
     from refold.core.transcript import Transcript
 
-__all__ = ["CHANGED", "READ", "FileRecord", "earlier_files", "file_log"]
+__all__ = ["AGENTS", "CHANGED", "READ", "FileRecord", "earlier_files", "file_log"]
 
 CHANGED, READ = "Files changed", "Files read"  # the sections of a digest
 CREATORS = frozenset({"write", "write_file", "writefile", "create_file", "write_to_file", "fs_write"})
 RECORDED = re.compile(r"(.+) \(([^()]*)\)", re.S)
 DONE = re.compile(
-    r"(?P<created>created)|(?P<edits>\d+) edits?|(?P<deleted>deleted)|(?P<reported>sub-agent)|turn (?P<turn>\d+)"
+    r"(?P<created>created)|(?P<edits>\d+) edits?|(?P<deleted>deleted)|(?P<reported>sub-agent)|turn (?P<turn>\d+)|"
+    r"moved from (?P<source>.+)"
 )
+ADDS = "; adds "  # before the names that edits define
+LOOKED_AT = 40_000  # characters of a text that an edit writes
+NAMES, NAME = 4, 40  # such names of a file, the newest, and characters of one
+_BEFORE = (
+    r"(?:(?:export|default|pub(?:\([a-z]+\))?|public|private|protected|static|abstract|async|final|override)[ \t]+)*"
+)
+DEFINED = re.compile(
+    rf"^[+ \t]*{_BEFORE}(?:def|class|func(?:tion)?|fn|struct|interface|type|trait|enum|impl|module|macro_rules!)[ \t*]+"
+    r"(?:\([^()\n]*\)[ \t]*)?([A-Za-z_]\w{2,})|"
+    rf"^\+?{_BEFORE}(?:const|let|var)[ \t]+([A-Za-z_]\w{{2,}})|"
+    rf"^\+?[ \t]+{_BEFORE}(?!(?:if|for|while|switch|catch|return)\b)"
+    r"([A-Za-z_]\w{2,})\([^()\n]*\)(?:: [^{\n]+)? \{$|"
+    r"^#{1,4} ([^\n#(),;:]{3,40})$",
+    re.M,
+)
+PATCH_DELETES = re.compile(r"^\*\*\* Delete File: (.+?)\s*$", re.M)
 AGENTS = re.compile(r"(?:^|_|sub_?)(?:agent|task)s?$|^(?:delegate|dispatch)")  # tools that give work to others, by name
 # What a sub-agent lists as changed: a heading with lines below, or names behind it.
 LISTING = re.compile(
@@ -42,8 +69,9 @@ INLINE = re.compile(r"(?:[:,] *`?)([\w.~@/\\-]+\.\w{1,8})(?=`?(?:,|$))", re.M)
 class FileRecord(Struct, frozen=True):
     """What was done to a file: whether it was created, how often it was edited, and in which turn that was last.
 
-    A read after a change leaves the turn of the change. `reported` tells that only a sub-agent said so.
-    `first` orders files by when they were first touched.
+    A read after a change leaves the turn of the change. `reported` tells that only a sub-agent said so. `source` is the
+    path that it was moved from, `names` are what its newest edits define. `first` orders files by when they were first
+    touched.
     """
 
     path: str
@@ -53,11 +81,13 @@ class FileRecord(Struct, frozen=True):
     first: int = 0
     deleted: bool = False
     reported: bool = False
+    source: str = ""
+    names: tuple[str, ...] = ()
 
     @property
     def changed(self) -> bool:
-        """Tell whether the file was created, edited or deleted."""
-        return self.created or self.edits > 0 or self.deleted
+        """Tell whether the file was created, edited, moved or deleted."""
+        return self.created or self.edits > 0 or self.deleted or bool(self.source)
 
     @property
     def line(self) -> str:
@@ -70,7 +100,9 @@ class FileRecord(Struct, frozen=True):
         )
         turn = f"turn {self.turn}" if self.turn else ""
         ended = ("deleted" if self.deleted else "", "sub-agent" if self.reported else "")
-        done = ", ".join(filter(None, (created, edits, *ended, turn)))
+        moved = f"moved from {self.source}" if self.source else ""
+        done = ", ".join(filter(None, (created, moved, edits, *ended, turn)))
+        done += f"{ADDS}{', '.join(self.names)}" if self.names and done else ""
         return f"{self.path} ({done})" if done else self.path
 
 
@@ -114,22 +146,41 @@ class _Log:
             record = self._last(ref.path)
             self._note(record if record.changed else replace(record, turn=self.turn))
         shell_writes = writes_in(command_of(call)) if is_shell(call) else ()
+        moved = {plain_path(each.path): each.source for each in shell_writes if each.how == "moved"}
         removed = frozenset(
-            plain_path(each.source or each.path) for each in shell_writes if each.how in ("deleted", "moved")
+            plain_path(path)
+            for path in (*(each.path for each in shell_writes if each.how == "deleted"), *_deleted_by_patch(call))
         )
         for path in removed:
             self._remove(path)
+        sources = frozenset(map(plain_path, moved.values()))
         for path in dict.fromkeys((*writes(call), *by_scripts)):
-            name = self.names.of(path)
-            if plain_path(path) in removed:
+            name, plain = self.names.of(path), plain_path(path)
+            if plain in removed:
                 if name not in self.records and name not in self.new_names:
                     self._note(FileRecord(path, turn=self.turn, first=next(self.order), deleted=True))
+            elif plain in moved:
+                self._move(path, moved[plain])
+            elif plain in sources:
+                continue
             elif name not in self.records and _creates(call, path):
-                self._note(FileRecord(path, created=True, turn=self.turn, first=next(self.order)))
+                self._note(
+                    FileRecord(path, True, 0, self.turn, next(self.order), names=_definitions(call).get(path, ()))
+                )
                 self.new_names.add(name)
             else:
                 record = self._last(path)
-                self._note(replace(record, edits=record.edits + 1, turn=self.turn, deleted=False, reported=False))
+                names = tuple(dict.fromkeys((*record.names, *_definitions(call).get(path, ()))))[-NAMES:]
+                self._note(
+                    replace(record, edits=record.edits + 1, turn=self.turn, deleted=False, reported=False, names=names)
+                )
+
+    def _move(self, path: str, source: str) -> None:
+        """Note that a file has another path now: what was done to it before goes with it."""
+        before = self.records.pop(self.names.of(source), None) or FileRecord(source, first=next(self.order))
+        origin = "" if before.created and not before.edits else before.source or source
+        self.records.pop(self.names.of(path), None)
+        self._note(replace(before, path=path, source=origin, turn=self.turn, deleted=False))
 
     def reported(self, result: ToolResult) -> None:
         """Note the files that the report of a sub-agent lists as changed."""
@@ -165,14 +216,39 @@ def earlier_files(transcript: Transcript) -> tuple[FileRecord, ...]:
 
 def _recorded(line: str) -> FileRecord:
     """Return a record from its line in a digest."""
-    match = RECORDED.fullmatch(line)
+    line, _, names = line.removesuffix(")").partition(ADDS) if ADDS in line else (line, "", "")
+    match = RECORDED.fullmatch(f"{line})" if names else line)
     done = [DONE.fullmatch(word) for word in match[2].split(", ")] if match else []
     if not match or None in done:
-        return FileRecord(line, edits=1)
+        return FileRecord(f"{line})" if names else line, edits=1)
     facts = {name: value for word in done if word for name, value in word.groupdict().items() if value}
     created, deleted = "created" in facts, "deleted" in facts
-    edits = int(facts.get("edits", 0 if created or deleted else 1))
-    return FileRecord(match[1], created, edits, int(facts.get("turn", 0)), 0, deleted, "reported" in facts)
+    source = facts.get("source", "")
+    edits = int(facts.get("edits", 0 if created or deleted or source else 1))
+    turn, defined = int(facts.get("turn", 0)), tuple(names.split(", ")) if names else ()
+    return FileRecord(match[1], created, edits, turn, 0, deleted, "reported" in facts, source, defined)
+
+
+@memoized
+def _definitions(call: ToolCall) -> dict[str, tuple[str, ...]]:
+    """Return the functions, types and headings that a call adds to files, in order, by path."""
+    names: dict[str, dict[str, None]] = {}
+    for change in changes_of(call):
+        if isinstance(change, TextReplaced | FileWritten):
+            old = change.old if isinstance(change, TextReplaced) else ""
+            new = change.new if isinstance(change, TextReplaced) else change.text
+            defined = (name.strip() for groups in DEFINED.findall(new[:LOOKED_AT]) for name in groups if name)
+            added = names.setdefault(change.path, {})
+            added.update((name, None) for name in defined if len(name) <= NAME and name not in old)
+    return {path: tuple(some)[-NAMES:] for path, some in names.items()}
+
+
+def _deleted_by_patch(call: ToolCall) -> tuple[str, ...]:
+    """Return the files that a patch in a call deletes."""
+    if "*** Delete File: " not in call.arguments:
+        return ()
+    text = command_of(call) if is_shell(call) else "\n".join(map(str, arguments_of(call).values())) or call.arguments
+    return tuple(PATCH_DELETES.findall(text))
 
 
 def _creates(call: ToolCall, path: str) -> bool:

@@ -1,4 +1,4 @@
-"""Extracts findings from messages: searches, answers, finished and open work, and values, one line each."""
+"""Extracts from messages, one line each, the calls that lead elsewhere, the user's answers to tools, and values."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from refold._condense.call_facts import is_shell, plain_name, reads, writes
+from refold._condense.call_facts import act_of, plain_name, reads, writes
 from refold._condense.call_outline import call_line, content_summary, one_line
 from refold._condense.digest import conclusions, task_lists
-from refold._condense.digest.announcements import HEADING, without_announcements
 from refold._condense.digest.conclusions import prose
 from refold._condense.digest.identifier_kinds import argument_names
 from refold._condense.digest.identifier_ledger import identifiers_of
@@ -17,21 +16,18 @@ from refold._condense.digest.outcomes import answered, code_of, failed, verdict_
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.targets import target_of
 from refold._condense.digest.task_lists import keeps_tasks
-from refold._condense.digest.turns import turn_ends
 from refold.core.messages import Message, memoized
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold.core.transcript import Transcript
     from refold.core.view import View
 
 __all__ = [
     "answers_by_tool",
     "no_work",
-    "openings",
+    "other_calls",
     "prepare",
-    "searches",
     "values",
 ]
 
@@ -55,16 +51,12 @@ VALUE = re.compile(
     re.M,
 )
 CODE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\.?")  # in place of a value: an expression
-OPENING = 300  # characters of an answer that are quoted
-SHORTEST = 16  # characters of what is said on the way to the next call
 
 
 def prepare(message: Message) -> None:
     """Find what a digest will ask of a message; the message and its parts remember it."""
     if message.role == "assistant":
         conclusions.prepare(message)
-        _opening(message)
-        _on_the_way(message)
     if message.role in ("user", "assistant"):
         _values(message)
     task_lists.prepare(message)
@@ -80,13 +72,13 @@ def prepare(message: Message) -> None:
         content_summary(result)
 
 
-def searches(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
-    """Return the calls that went well, ran no command and named no file, such as searches, newest first, each once."""
+def other_calls(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
+    """Return the calls that went well and neither ran, read, wrote nor searched, newest first, each once."""
     results: dict[str, None] = {}
     for call, result in answered(view, reversed(messages)):
         if len(results) >= MOST:
             break
-        if not (is_shell(call) or reads(call) or writes(call) or failed(call, result) or keeps_tasks(call)):
+        if not (act_of(call) or reads(call) or writes(call) or failed(call, result) or keeps_tasks(call)):
             results[call_line(call)] = None
     return tuple(line for line in results if len(line.split()) > 1)  # a bare name leads nowhere
 
@@ -109,39 +101,6 @@ def _asks_user(name: str) -> bool:
 def no_work(text: str) -> bool:
     """Tell whether a text in place of an answer says only that there is none: a limit, an error of a provider."""
     return len(text) <= NO_WORK_LENGTH and NO_WORK.match(text) is not None
-
-
-def openings(transcript: Transcript, messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return how the assistant's last words of each turn begin, and what else it said, both newest first.
-
-    Of the latter those sentences are left out that only announce the next step; code is of both.
-    """
-    closing: dict[str, None] = {}
-    others: dict[str, None] = {}
-    ends = turn_ends(transcript)
-    for message in reversed(messages):
-        if message.role != "assistant":
-            continue
-        if message.id in ends:
-            if (line := _opening(message)) and not no_work(line):
-                closing[line] = None
-        elif (line := _on_the_way(message)) and not no_work(line):
-            others[line] = None
-        if len(others) >= MOST:
-            break
-    return tuple(closing), tuple(others)
-
-
-@memoized
-def _opening(message: Message) -> str:
-    return one_line(HEADING.sub("", prose(message)), OPENING)
-
-
-@memoized
-def _on_the_way(message: Message) -> str:
-    """Return what an answer says on the way to the next call, without the sentences that only announce the call."""
-    line = one_line(without_announcements(prose(message)), OPENING)
-    return line if len(line) >= SHORTEST else ""
 
 
 def values(messages: Sequence[Message]) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ NAMED = re.compile(
 )
 # Of a reference, by its kind. Chosen by hand; benchmarks/recall.py measures what they give together (docs/salience.md).
 WEIGHTS: dict[IdentifierKind, float] = {
-    "path": 1.5, "words": 1.5, "url": 1.5, "dotted": 1.2, "name": 1.0, "id": 1.0, "number": 0.6,
+    "path": 1.5, "words": 1.5, "url": 0.7, "dotted": 0.8, "name": 1.0, "id": 1.0, "number": 0.6,
 }  # fmt: skip
 JUNK = re.compile(
     r"L\d+(?:[-:]L?\d+)?|\d+[-x,:/]\d+|"  # lines, ranges, sizes

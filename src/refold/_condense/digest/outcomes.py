@@ -11,16 +11,18 @@ work went on or the turn ended: the file was as it should be already, or another
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold._condense.call_facts import is_shell, subject
+from refold._condense.call_facts import is_shell, subject, writes
 from refold._condense.call_outline import call_line, exit_code, first_error, one_line
 from refold._condense.digest.failures import failing, failing_places, failure_line
 from refold._condense.digest.targets import WRITE, Target, target_of, targets_of
 from refold._condense.digest.turns import turn_ends, turns_at
+from refold._condense.file_views import took_effect
 from refold._condense.text_calls import text_result
 from refold.core.messages import ToolCall, ToolResult, memoized, text_of
 
@@ -39,6 +41,7 @@ __all__ = [
     "meant_to_fail",
     "outcomes",
     "prepare",
+    "repeated_failures",
     "verdict_of",
 ]
 
@@ -47,6 +50,9 @@ UNREPORTED = "no failure shown"  # of a check whose output says nothing
 EXPECTED = " (this was expected)"  # behind the outcome of a run that was to fail
 AT_END = 2_000  # characters at the end of a run's output, where it says whether it passed
 WENT_ON = 8  # commands that went well, after which a failed one of its own is not open
+REASON = 140  # characters of an answer that says why
+LOOKED_AT = 600  # messages that are searched for such
+SEVERAL = 3  # failures of the same call that are an approach which did not work
 AROUND = 4  # messages before and behind an output in which its call and what the assistant said of it stand
 FAILED = re.compile(
     r"\b[1-9]\d* (?:failed|failing|failures?|errors?\b(?! handl))|^(?:FAIL|--- FAIL|FAILED)\b|npm ERR!|ERR_PNPM|"
@@ -155,6 +161,23 @@ def outcomes(view: View, messages: Sequence[Message], later: Sequence[Message] =
                 outcome = replace(outcome, open=not (well or went_on), passed_later=well)
             results[line] = outcome
     return tuple(results.values())
+
+
+def repeated_failures(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
+    """Return the calls that failed several times on the same, newest first, with how often and how at last."""
+    index, turns = view.transcript.index, turns_at(view.transcript)
+    times: Counter[str] = Counter()
+    last: dict[str, str] = {}
+    for message in reversed(messages[-LOOKED_AT:]):
+        for call, result in answered(view, [message]):
+            refused = bool(writes(call)) and not (is_shell(call) or took_effect(call, result))
+            if (refused or failed(call, result)) and not (target_of(call).looks or _not_run(result)):
+                line = call_line(call)
+                times[line] += 1
+                turn = turns[index[message.id]] if message.id in index else 0
+                how = ended(call, result) or one_line(result.text, REASON)
+                last.setdefault(line, f"{f': {how}' if how else ''}{f' (turn {turn})' if turn else ''}")
+    return tuple(f"{line} failed {times[line]} times{how}" for line, how in last.items() if times[line] >= SEVERAL)
 
 
 def _passed(view: View, messages: Sequence[Message]) -> list[tuple[int, Target | None]]:

@@ -66,6 +66,8 @@ RENAMED = {
     "Constraints and requests (word for word)": "Standing constraints (word for word)",
     "Further requests (word for word)": "Requests and answers of the user (word for word)",
     "Errors": "Open errors",
+    "Done": "Earlier requests and how they ended",
+    "Searches and other calls": "Other calls",
 }
 
 

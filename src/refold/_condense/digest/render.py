@@ -8,9 +8,9 @@ that only earlier digests stand for, so that a chain of compactions keeps as muc
 
 1. Each section takes lines, best first, up to its share of the limit. A section with share 0 (constraints, a model's
    account) is there in full, whatever it takes: a limit that the user set is never lost.
-2. Identifiers that no line names take what is left. They are the densest record of what left: a few tokens each. More
-   are ranked than have room, by how often and how lately they were used (the ledger), then by how likely they are
-   needed again (`_salience`).
+2. Identifiers that no line names have a share, and a size that does not grow with the session. They are the densest
+   record of what left: a few tokens each. More are ranked than have room, by how often and how lately they were used
+   (the ledger), then by how likely they are needed again (`_salience`).
 3. Sections that tell much take more of their lines while room is left. What is left then is filled with messages.
 
 The tokens of a text are not the sum of those of its lines. So the whole is written, counted, and written again for a
@@ -68,8 +68,12 @@ SMALL_GOAL = 4_000  # tokens of a goal under which the share is that of half
 LEAST, MOST = 300, 20_000  # tokens
 EXPLANATIONS = 10  # a digest of fewer times its explanation goes without it
 IDENTIFIERS = "Identifiers, and where they were last seen"
+# Of the digest, and in tokens: what the list of identifiers may take. The first fifth of what is ranked holds half of
+# what such a list is asked for, and of the last half hardly one in a hundred (docs/salience.md, "What names cost").
+NAMES_SHARES, NAMES_MOST = ((0.1, 0.45), (0.25, 0.3), (0.5, 0.3)), 2_000
 ATOM = 3  # tokens of an identifier with its comma, at least
 TELLING = 0.04  # share from which a section takes more lines where room is left: others name calls and no more
+MORE = 0.5  # of that room, for those; the rest is for messages
 AHEAD = 4  # times as many identifiers as have room are ranked by predicted use
 ROUNDS = 6  # of trying how many identifiers fit
 CHARS = 3  # characters of identifiers that a token holds, at first
@@ -128,7 +132,7 @@ def digest_text(
     stood = stands_for(max(_whole(view) - sum(map(view.size, staying)), 0))
     end = closing(view, staying, before, limit)
     ranked = likeliest(ranked, view.transcript, limit // ATOM)
-    return _bounded(view.counter, stood, listed, ranked, (block, end), limit)
+    return _bounded(view.counter, stood, listed, ranked, (block, end), limit, share_of(view, NAMES_SHARES))
 
 
 def _names_in_blocks(view: View) -> Iterator[tuple[str, str]]:
@@ -151,14 +155,20 @@ def least_of(view: View, messages: Sequence[Message], staying: Sequence[Message]
 
 
 def _bounded(
-    counter: Counter, stood: str, listed: Sequence[Section], atoms: Sequence[Atom], fixed: tuple[str, str], limit: int
+    counter: Counter,
+    stood: str,
+    listed: Sequence[Section],
+    atoms: Sequence[Atom],
+    fixed: tuple[str, str],
+    limit: int,
+    names: float,
 ) -> str:
     """Return the digest within its limit as a message: a whole may count more than its lines one by one."""
     limit += counter.text(f"\n\n{fixed[0]}") if fixed[0] else 0
     aim = limit
     text = ""
     for _ in range(TRIES):
-        text = _rendered(counter, stood, listed, atoms, fixed, aim)
+        text = _rendered(counter, stood, listed, atoms, fixed, aim, names)
         size = counter.message(synthetic_message(MessageId("digest"), "user", text, Note("digest"))) if text else 0
         if size <= limit:
             break
@@ -167,9 +177,15 @@ def _bounded(
 
 
 def _rendered(
-    counter: Counter, stood: str, listed: Sequence[Section], atoms: Sequence[Atom], fixed: tuple[str, str], limit: int
+    counter: Counter,
+    stood: str,
+    listed: Sequence[Section],
+    atoms: Sequence[Atom],
+    fixed: tuple[str, str],
+    limit: int,
+    names: float,
 ) -> str:
-    """Return the digest: first each section up to its share, then identifiers, then what else has room."""
+    """Return the digest: first each section up to its share, then `names`, a share, of identifiers, then the rest."""
     block, end = fixed
     limit -= counter.text(f"\n\n{block}") if block else 0
     explained, opening = (f"{OPENING}\n{stood} {EXPLAINED}", f"{OPENING}\n{stood}")
@@ -184,13 +200,13 @@ def _rendered(
     named = words_in(line for lines in taken for line in lines)
     paths = {line.partition(" (")[0] for lines in taken for line in lines} | named
     unnamed = _with_short_sources([atom for atom in atoms if atom.text not in named], paths)
-    identifiers, cost = _identifiers_within(counter, unnamed, limit - spent)
-    spent += cost
+    identifiers, cost = _identifiers_within(counter, unnamed, min(int(limit * names), NAMES_MOST, limit - spent))
+    rest = (limit - spent - cost) * MORE
     for lines, section in zip(taken, listed, strict=True):
         if section.share >= TELLING:
-            more, cost = _lines_within(counter, section, len(lines), limit - spent)
+            more, cost = _lines_within(counter, section, len(lines), rest)
             lines += more
-            spent += cost
+            rest -= cost
     blocks = [opening]
     for lines, section in zip(taken, listed, strict=True):
         if lines:

@@ -13,15 +13,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._condense.digest.conclusions import decisions, plain, tried, verdicts
+from refold._condense.digest.exchanges import outcome_lines, rejected_turns, rejections, rulings
 from refold._condense.digest.file_log import CHANGED, READ, FileRecord, file_log
-from refold._condense.digest.findings import answers_by_tool, openings, searches, values
+from refold._condense.digest.findings import answers_by_tool, other_calls, values
 from refold._condense.digest.model_account import ACCOUNT
-from refold._condense.digest.outcomes import CallOutcome, answered, failed, outcomes
+from refold._condense.digest.outcomes import CallOutcome, answered, failed, outcomes, repeated_failures
 from refold._condense.digest.previous import earlier_entries
 from refold._condense.digest.quotes import GOAL
 from refold._condense.digest.state import LISTED, STATE, TODO, state
 from refold._condense.digest.targets import WRITE, Target, target_in, targets_of
 from refold._condense.digest.task_lists import newest_task_list
+from refold._condense.digest.turns import turns_at
 from refold._condense.file_views import is_scratch
 from refold._condense.identifier_scores import likeliest_first
 from refold._condense.pins import CONSTRAINTS
@@ -37,13 +39,13 @@ __all__ = ["Files", "Section", "sections", "touched_files"]
 
 REQUESTS = "Requests and answers of the user (word for word)"
 ERRORS, TRIED = "Open errors", "Tried and failed"
+RULED, ENDED = "What the user decided", "Earlier requests and how they ended"
 REMAINING = "Remaining"  # the section of digests of earlier releases
 CUMULATIVE = frozenset({GOAL, CONSTRAINTS, CHANGED, READ, ACCOUNT})  # they hold what earlier digests held already
-COMMANDS, SEARCHES, OTHERS = 20, 12, 20  # lines that tell least: more of them are not read
+COMMANDS, CALLS = 20, 12  # lines that tell least: more of them are not read
 ACCOUNT_POSITION = 3  # of a model's account among the sections: after what users said
 END = " → "  # between a call and how it ended
-PASSED_LATER = " (passed later)"
-MARKS = (" (unresolved)", " (went well later)", PASSED_LATER)  # behind errors, of earlier releases too
+MARKS = (" (unresolved)", " (went well later)", " (passed later)")  # behind errors in digests of earlier releases
 
 Files: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]  # read, changed
 
@@ -92,10 +94,16 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     yield Section(GOAL, quotes.goal, 0.2)
     yield Section(CONSTRAINTS, quotes.pinned, share=0)
     yield Section(REQUESTS, quotes.requests, 0.3, newest_first=True)
-    decided = (*answers_by_tool(view, messages), *decisions(view.transcript, messages))
-    yield Section("Decisions and reasons", decided, 0.08, newest_first=True)
-    closing, others = openings(view.transcript, messages)
-    yield Section("Done", closing, 0.06, newest_first=True)
+    transcript = view.transcript
+    turns, index = turns_at(transcript), transcript.index
+    rejected = rejected_turns(transcript)
+    sound = [message for message in messages if turns[index[message.id]] not in rejected]
+    decided = decisions(transcript, sound)
+    ruled = tuple(rulings(transcript, staying))
+    yield Section(RULED, (*answers_by_tool(view, messages), *ruled), 0.08, newest_first=True)
+    yield Section("Decisions and reasons", decided, 0.06, newest_first=True)
+    ended = outcome_lines(transcript, staying)
+    yield Section(ENDED, ended, 0.12, newest_first=True)
     ends = outcomes(view, messages, staying)
     again = [end.target for end in outcomes(view, staying) if end.failed]  # what failed again says what is wrong now
     wrong = [
@@ -103,26 +111,25 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
         for end in ends
         if end.failed and not end.target.looks and not any(later.covers(end.target) for later in again)
     ]
-    # an edit that found no place and is done by now teaches nothing
-    over = _newest(end for end in wrong if not end.open and (end.shell or end.target.task != WRITE))
-    closed = [_line(end) + PASSED_LATER * end.passed_later for end in over]
-    broken = tried(view.transcript, messages)
-    yield Section(TRIED, (*broken, *closed), 0.05, newest_first=True)
-    judged = verdicts(view.transcript, messages, (*decided, *broken, *closing))
-    yield Section("Findings of the assistant", judged, 0.06, newest_first=True)
-    yield Section(ERRORS, tuple(map(_line, _newest(end for end in wrong if end.open))), 0.06, newest_first=True)
-    log = file_log(view.transcript)
+    # an edit that found no place and is done by now teaches nothing, nor does what went well when it was run again
+    over = [end for end in wrong if not (end.open or end.passed_later) and (end.shell or end.target.task != WRITE)]
+    broken = (*rejections(transcript), *repeated_failures(view, messages), *tried(transcript, sound))
+    yield Section(TRIED, (*broken, *map(_line, _newest(over))), 0.08, newest_first=True)
+    judged = verdicts(transcript, sound, (*decided, *broken))
+    unsaid = tuple(line for line in judged if not any(plain(line) in each for each in ended))
+    yield Section("Findings of the assistant", unsaid, 0.06, newest_first=True)
+    # the work went on in another way where a command failed in an earlier turn; a check that failed says what is wrong
+    still = [end for end in wrong if end.open and (end.target.checks or end.turn == turns[-1])]
+    yield Section(ERRORS, tuple(map(_line, _newest(still))), 0.06, newest_first=True)
+    log = file_log(transcript)
     yield Section(CHANGED, tuple(record.line for record in _changed(log)), 0.2, newest_first=True)
     read = tuple(record.line for record in reversed(log) if not (record.changed or is_scratch(record.path)))
-    yield Section(READ, likeliest_first(read, view.transcript), 0.12)
+    yield Section(READ, likeliest_first(read, transcript), 0.05)
     passed = _newest(end for end in ends if end.shell and not end.failed)
     commands = tuple(_line(end) for end in sorted(passed, key=lambda end: end.target.looks))
     yield Section("Commands", commands[:COMMANDS], 0.02, newest_first=True)
-    yield Section("Searches and other calls", searches(view, messages)[:SEARCHES], 0.015, newest_first=True)
-    yield Section("Values", values(messages), 0.03, newest_first=True)
-    quoted = tuple(map(plain, (*decided, *broken, *judged)))
-    rest = tuple(line for line in others if not any(map(line.__contains__, quoted)))
-    yield Section("Said by the assistant", rest[:OTHERS], 0.02, newest_first=True)
+    yield Section("Other calls", other_calls(view, messages)[:CALLS], 0.015, newest_first=True)
+    yield Section("Values", values(sound), 0.02, newest_first=True)
     yield Section(STATE, state(view) if messages else (), 0.1)
     yield Section("Answers that stand below", quotes.answers, 0.05, newest_first=True)
 
@@ -162,17 +169,16 @@ def _with_earlier(section: Section, view: View) -> Section:
             *(TODO + line for line in before.lines(REMAINING)),
         )
         return replace(section, lines=(*section.lines, *remaining))
-    if section.title in (ERRORS, TRIED) and before.lines(ERRORS):
-        still, closed = _reviewed(before.lines(ERRORS), view, section.lines)
-        earlier = still if section.title == ERRORS else (*earlier, *closed)
+    if section.title == ERRORS:
+        earlier = _still_open(earlier, view, section.lines)
     if not earlier or section.title in CUMULATIVE or section.title == STATE:
         return section
     lines = (*section.lines, *reversed(earlier)) if section.newest_first else (*earlier, *section.lines)
     return replace(section, lines=tuple(dict.fromkeys(lines)))
 
 
-def _reviewed(errors: Sequence[str], view: View, now: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return which errors of earlier digests are still open, and which a call since then has closed."""
+def _still_open(errors: Sequence[str], view: View, now: Sequence[str]) -> tuple[str, ...]:
+    """Return which errors of earlier digests no call since then has closed."""
     passed: list[Target] = [
         target
         for call, result in answered(view, view.transcript.messages)
@@ -181,16 +187,13 @@ def _reviewed(errors: Sequence[str], view: View, now: Sequence[str]) -> tuple[tu
     ]
     repeated = {line.split(END)[0] for line in now}
     still: list[str] = []
-    closed: list[str] = []
     for line in errors:
         text = next((line.removesuffix(mark) for mark in MARKS if line.endswith(mark)), line)
         call = line.split(END)[0]
         target = target_in(call)
-        if line.endswith(MARKS[1:]) or any(each.covers(target) for each in passed):
-            closed.append(text + PASSED_LATER)
-        elif call not in repeated:
+        if not (line.endswith(MARKS[1:]) or any(each.covers(target) for each in passed) or call in repeated):
             still.append(text)
-    return tuple(still), tuple(closed)
+    return tuple(still)
 
 
 def _line(end: CallOutcome) -> str:

@@ -14,12 +14,13 @@ from refold._condense.call_facts import arguments_of, is_shell, plain_name, writ
 from refold._condense.call_outline import call_line, one_line
 from refold._condense.digest.announcements import SENTENCE
 from refold._condense.digest.conclusions import PLAN_ENDS, prose
+from refold._condense.digest.file_log import AGENTS, file_log
 from refold._condense.digest.findings import no_work
 from refold._condense.digest.outcomes import EXPECTED, answered, ended, failed, meant_to_fail
 from refold._condense.digest.targets import Target, target_of, targets_of
-from refold._condense.digest.task_lists import newest_task_list
-from refold._condense.digest.turns import turns_at
-from refold._condense.file_views import command_of, is_scratch
+from refold._condense.digest.task_lists import IN_PROGRESS, newest_task_list
+from refold._condense.digest.turns import turn_ends, turns_at
+from refold._condense.file_views import FileNames, command_of, is_scratch
 from refold._condense.text_calls import text_call
 from refold.core._speakers import is_turn
 from refold.core.messages import memoized, texts
@@ -38,7 +39,9 @@ TODO, LISTED = "to do: ", "to-do list: "
 DONE_LENGTH = 300  # characters of the tasks that are done, the newest at the end
 PLAN_LENGTH = 120  # characters of a plan's title, or of what the user said to it
 FILES = 6  # changed files that are named beside the last commit
-INTENT_LENGTH = 320  # characters
+INTENT_LENGTH = 400  # characters
+REPORT = 400  # characters of what a sub-agent reports
+TAGS = re.compile(r"</?[a-z_]+>|^\w+_id: .*$", re.M)
 CALLS = 3  # last calls that are named where some have followed the last words
 CHECKS, RUNNING = 3, 2  # last checks, each of another sort, and commands that still run
 BACK = 60  # messages at the end that are searched for what the assistant meant to do
@@ -73,13 +76,16 @@ def _to_do(transcript: Transcript) -> Iterator[str]:
     tasks = newest_task_list(transcript)
     if tasks is None:
         return
-    turns = turns_at(transcript)
-    turn = turns[transcript.index[tasks.message]]
+    turns, place = turns_at(transcript), transcript.index[tasks.message]
+    turn = turns[place]
     of_turn = f" (list of turn {turn})" if turn < turns[-1] else ""
+    ended = any(transcript.index[id] > place for id in turn_ends(transcript))
     whole = len(tasks.done) + len(tasks.remaining)
     if tasks.done:
         yield f"{LISTED}{len(tasks.done)} of {whole} done{of_turn}: {_ending('; '.join(tasks.done))}"
-    yield from (f"{TODO}{line}{of_turn}" for line in tasks.remaining)
+    # what was in progress when its turn ended was done or given up, and only the list does not say so
+    open_still = (line for line in tasks.remaining if not (ended and of_turn and line.endswith(IN_PROGRESS)))
+    yield from (f"{TODO}{line}{of_turn}" for line in open_still)
 
 
 def _ending(text: str) -> str:
@@ -118,17 +124,20 @@ def _plans(call: ToolCall) -> bool:
 def _uncommitted(view: View) -> Iterator[str]:
     """Yield the files that were changed since the last commit, where there was one."""
     messages = view.transcript.messages
+    names = FileNames()
+    there = {names.of(record.path): record.path for record in file_log(view.transcript) if not record.deleted}
     changed: dict[str, None] = {}
     for position in range(len(messages) - 1, max(len(messages) - CALLS_BACK, 0) - 1, -1):
         for call, result in answered(view, [messages[position]]):
             if failed(call, result):
                 continue
             if is_shell(call) and any(each.task == "git commit" for each in targets_of(call)):
-                names = [*changed][:FILES]
+                first = [*changed][:FILES]
                 more = f" and {len(changed) - FILES} more" if len(changed) > FILES else ""
-                yield f"changed since the last commit: {', '.join(names) + more if names else 'nothing seen'}"
+                yield f"changed since the last commit: {', '.join(first) + more if first else 'nothing seen'}"
                 return
-            changed |= dict.fromkeys(path for path in writes(call) if not is_scratch(path))
+            named = (there.get(names.of(path), "") for path in writes(call) if not is_scratch(path))
+            changed |= dict.fromkeys(filter(None, named))
 
 
 def _last_words(view: View) -> Iterator[str]:
@@ -162,6 +171,8 @@ def _end(view: View, position: int, call: ToolCall, result: ToolResult) -> str:
     """Return how a call ended, to stand behind it: of a check, and where something failed."""
     checks = is_shell(call) and target_of(call).checks
     wrong = failed(call, result)
+    if AGENTS.search(plain_name(call.name)) and not wrong:
+        return f" → {one_line(TAGS.sub(' ', result.text), REPORT)}"
     how = ended(call, result) if checks or (wrong and not target_of(call).looks) else ""
     expected = EXPECTED if wrong and meant_to_fail(view, position, call) else ""
     return f" → {how}{expected}" if how else ""
@@ -171,12 +182,13 @@ def _end(view: View, position: int, call: ToolCall, result: ToolResult) -> str:
 def _stated(message: Message) -> str:
     """Return the sentences of an answer that say what comes next, else how it ends."""
     text = prose(message).strip()
-    if not text or no_work(text):
+    if len(text) < 2 or no_work(text):
         return ""
     sentences = [sentence for each in SENTENCE.split(text) if len(sentence := each.strip(" -*#>\n")) > 1]
     meant = [sentence for sentence in sentences if INTENT.search(sentence)]
-    if not meant:
-        return one_line(" ".join(sentences[-2:]), INTENT_LENGTH)
+    last = text.rsplit("\n\n", 1)[-1]
+    if not meant or (len(last) <= INTENT_LENGTH and meant[-1] in last):
+        return one_line(last if len(last) <= INTENT_LENGTH else " ".join(sentences[-2:]), INTENT_LENGTH)
     return one_line(" ".join(meant[-2:]), INTENT_LENGTH)
 
 

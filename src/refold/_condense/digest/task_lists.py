@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from refold.core.transcript import Transcript
 
-__all__ = ["TaskList", "keeps_tasks", "newest_task_list", "prepare", "task_list"]
+__all__ = ["IN_PROGRESS", "TaskList", "keeps_tasks", "newest_task_list", "prepare", "task_list"]
 
 LISTS = ("todos", "todo_list", "todoList", "task_list", "plan", "items", "tasks")
 TEXTS = ("todos", "plan", "task_progress")  # lists that are one text
@@ -30,7 +30,8 @@ NAMES = re.compile(r"todo|plan|task")  # in names of tools whose list may be emp
 WORDS = ("content", "step", "title", "text", "task", "description")
 LENGTH = 200  # characters of a task
 DONE = frozenset({"completed", "done", "complete", "x", "✔", "✅"})
-IN_PROGRESS = frozenset({"in_progress", "inprogress", "active", "~", ">", "_"})
+IN_PROGRESS = " (in_progress)"  # behind a task
+BEGUN = frozenset({"in_progress", "inprogress", "active", "~", ">", "_"})
 DROPPED = frozenset({"deleted", "cancelled", "canceled"})
 LINE = re.compile(r"^\s*(?:[-*]|\d+[.)])?\s*\[([^\]\n]{1,12})\]\s*(\S.*)$", re.M)
 BOX = re.compile(r"^\s*(?:[-*]|\d+[.)]) \[([ xX~-])\] (.+)$", re.M)
@@ -107,7 +108,7 @@ def _sorted(tasks: Iterable[_Task], message: MessageId) -> TaskList:
     return TaskList(
         tuple(task.words for task in named if task.state in DONE),
         tuple(
-            f"{task.words} (in_progress)" if task.state in IN_PROGRESS else task.words
+            f"{task.words}{IN_PROGRESS}" if task.state in BEGUN else task.words
             for task in named
             if task.state not in DONE
         ),

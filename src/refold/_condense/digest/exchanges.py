@@ -1,0 +1,242 @@
+"""Pairs what the user asked with how the work on it ended, and with what the user said to that.
+
+An answer alone ("Done, it uses `green` now") says nothing, and one that the user's next turn rejects ("no, still the
+same", "I meant the other one", "I undid your changes") is no result. So answers that end a turn are told with the
+request that they answer. Those that were rejected are told among what was tried, with the words that rejected them,
+and nothing that was concluded in their turn counts any more (`rejected_turns`). A "no" that answers a question of the
+assistant rejects nothing.
+
+Rulings are sentences in which a user sets how things are to be: those that pins find, and such as "use A, not B". Of
+turns that stay in the view, too, so that they are read together.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold._condense.call_outline import one_line
+from refold._condense.digest.agreement import goes_on
+from refold._condense.digest.announcements import HEADING, SENTENCE, announces
+from refold._condense.digest.answers import YES_NO, last_question, question_before
+from refold._condense.digest.conclusions import prose
+from refold._condense.digest.findings import no_work
+from refold._condense.digest.previous import own_text
+from refold._condense.digest.turns import turn_ends, turn_numbers, turns_at
+from refold._condense.pasted import without_pasted
+from refold._condense.pins import pins_in, sentences_of
+from refold._condense.replaced import replacements
+from refold.core.messages import Message, memoized, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from refold.core.transcript import Transcript
+
+__all__ = ["outcome_lines", "rejected_turns", "rejections", "rejects", "rulings"]
+
+MOST = 150  # lines of one sort that are looked for
+REQUEST, ANSWER = 110, 260  # characters of a request and of how it ended
+QUOTED = 120  # characters of the words that reject something
+RULING = 220  # characters of a sentence that sets how things are to be; a longer one explains
+LONG = 1_500  # characters of a turn that is a task of its own, or mostly pasted
+FEWEST = 4  # words of such a sentence, or signs of one without blanks
+NEAR = 12  # messages before a turn in which the answer that ended the last one stands
+EACH = 3  # such sentences of one turn
+UPON = 140  # characters of a question that a ruling answers
+LINK = re.compile(r"\[([^\]\n]+)\]\([^)\s]+\)")
+NUMBERING = re.compile(r"\(?\d{1,3}[.)]?")
+LOOKED_AT = 200  # characters at the beginning of a turn that say whether it rejects
+INTRODUCING = (":", "：", "?", "？")  # of what introduces or asks
+BRIEF = 4  # words of a sentence that may say nothing but that something is done
+# How a turn begins that rejects what the assistant has done or said, behind words that begin any turn.
+LEADS = r"^\W*(?:(?:hm+|ok(?:ay)?|yeah|well|sorry|but|ah|oh|wait|hey|and|aber|mais|pero|mas|ma|но)\b[\s,.!…-]*)*"
+REJECTS = re.compile(
+    LEADS + r"(?:no(?:pe)?\b(?![^.!\n]{0,40}\b"
+    r"(?:need|problem|worries|rush|more|fine|good|ok(?:ay)?|leave|keep|right)\b)|nah\b|wrong\b|incorrect\b|"
+    r"still\b(?! to\b)|"
+    r"not (?:that|what|quite|really|like|it)\b|wtf\b|i (?:meant|did ?n['’]?t (?:mean|ask|want|say))\b|"
+    r"(?:that|this|it)(?:['’]?s| is| was)? (?:\w+ )?(?:not|wrong|broken|worse|the same)\b|"
+    r"(?:that|this|it) (?:\w+ )?(?:(?:doesn|didn|won|isn|wasn)['’]?t|does not|did not|broke|"
+    r"looks (?:wrong|the same|worse))\b|"
+    r"(?:doesn|didn)['’]?t work|you (?:broke|forgot|missed|misunderst\w+|misread|messed)\b|"
+    r"nein\b|falsch\b|(?:das|es) (?:ist|war|geht|funktioniert|klappt) (?:\w+ )?(?:falsch|nicht)|immer noch|ich meinte|"
+    r"non\b|faux\b|toujours (?:pas|le même)|ça ne (?:marche|fonctionne)|je voulais dire|"
+    r"sigue (?:sin|igual)|no funciona|quise decir|me refería|não\b|errado|ainda (?:não|está)|quis dizer|"
+    r"sbagliato|non funziona|intendevo|нет\b|неправильно|не (?:то|работает)\b|вс[её] (?:ещё|еще)|я имел|"
+    r"違|いいえ|まだ|そうじゃな|不对|不對|不是|错了|錯了|还是|還是|아니|틀렸|여전히|안 ?돼)|"
+    r"\bstill (?:looks?|shows?|fails?|broken|wrong|not|the same|get(?:ting)?|see(?:ing)?|doesn|isn|have the)\b|"
+    r"\b(?:i (?:undid|reverted|rolled back|threw away)|(?:undo|revert|roll back) (?:that|this|it|your|the last|all)\b|"
+    r"try again|"
+    r"rückgängig|annule[rz]?\b|deshaz|desfaz|отмени)|元に戻|撤销|撤銷|되돌려",
+    re.I,
+)
+SETS = re.compile(  # how a user sets a value or makes a choice, where no pin says so
+    r"\b(?:use [^.,;\n]{1,60}(?:, no |, not |(?: and)? not )|(?:needs?|ought) to be\b|"
+    r"let['’]?s (?:use|go with|keep|drop|leave|skip)|"
+    r"go with\b|(?:we|i)(?:['’]ll| will) (?:use|keep|go)\b|no need (?:for|to)\b|not needed\b|get rid of\b|"
+    r"make (?:it|that|them|this) [^.,;\n]{2,40}$|"
+    r"rename [^.,;\n]{1,60} to\b|(?:yes|no|yeah),? |good enough|is fine\b|"
+    r"nimm |verwende |wir (?:nehmen|lassen)|utilise[rz]? |gardez? |usa |usemos |deja |используй|оставь)|"
+    r"にして|使って|不用|用.{1,20}不要|쓰지|사용해",
+    re.I,
+)
+ASKING = re.compile(  # or says what is seen or supposed
+    r"^(?:(?:so|and|ok(?:ay)?|now|but|also|please|yeah|wait|alright|well)\b[\s,.]*)*"
+    r"(?:(?:should|shall|can|could|would|will|may) (?:we|you|i|it|this|that)|"
+    r"(?:is|are|do|does|did|was|were|what|how|why|where|which|who|when)\b|"
+    r"i (?:do ?n['’]?t )?(?:t\w?ink|guess|know|see|wonder|(?:\w+ly )?\w+ed)\b)",
+    re.I,
+)
+CLOSES = re.compile(
+    r"^(?:all )?(?:done|perfect|great|good|got it|sure|you(?:['’]re| are) (?:absolutely )?right|ok(?:ay)?|excellent|"
+    r"fertig|erledigt|terminé|fait|listo|hecho|pronto|fatto|готово|完了|完成)\b",
+    re.I,
+)
+
+
+class Ending(Struct, frozen=True):
+    """A turn of the user with the answer that ended it, and the next turn where that rejects the answer."""
+
+    turn: int
+    request: Message
+    answer: Message
+    rejection: Message | None = None
+    rejected_in: int = 0
+
+
+@memoized
+def rejects(message: Message) -> bool:
+    """Tell whether a turn of the user rejects what was done or said before it, by how it begins."""
+    return REJECTS.search(own_text(message)[:LOOKED_AT]) is not None
+
+
+@memoized
+def endings(transcript: Transcript) -> tuple[Ending, ...]:
+    """Return the turns that an answer ended before the next one began, in order."""
+    numbers, ends = turn_numbers(transcript), turn_ends(transcript)
+    turns: list[Ending] = []
+    request: Message | None = None
+    answer: Message | None = None
+    for message in transcript.messages:
+        if message.id in ends:
+            answer = message
+        elif message.id in numbers:
+            if request is not None and answer is not None:
+                again = rejects(message) and not question_before(transcript, message)[0]
+                rejection, place = (message, numbers[message.id]) if again else (None, 0)
+                turns.append(Ending(numbers[request.id], request, answer, rejection, place))
+            if not (goes_on(message) and request is not None):
+                request = message
+            answer = None
+    if request is not None and answer is not None:
+        turns.append(Ending(numbers[request.id], request, answer))
+    return tuple(turns)
+
+
+@memoized
+def rejected_turns(transcript: Transcript) -> frozenset[int]:
+    """Return the numbers of turns whose outcome the user's next turn rejects."""
+    turns, index = turns_at(transcript), transcript.index
+    rejected = [each for each in endings(transcript) if each.rejection]
+    return frozenset(each.turn for each in rejected).union(turns[index[each.answer.id]] for each in rejected)
+
+
+def outcome_lines(transcript: Transcript, staying: Sequence[Message]) -> tuple[str, ...]:
+    """Return what was asked and how it ended for each turn whose answer does not stay whole, newest first."""
+    whole = {message.id: message for message in staying}
+    lines = (
+        f"turn {each.turn}: {_request_line(each.request)} → {gist(each.answer)}"
+        for each in reversed(endings(transcript))
+        if not each.rejection
+        and gist(each.answer)
+        and (each.answer.id not in whole or text_of(whole[each.answer.id]) != text_of(each.answer))
+    )
+    return tuple(lines)[:MOST]
+
+
+def rejections(transcript: Transcript) -> tuple[str, ...]:
+    """Return what was done or said that the user's next turn rejects, newest first."""
+    lines = (
+        f"turn {each.turn}: {gist(each.answer)} (rejected in user turn {each.rejected_in}: "
+        f"{one_line(own_text(each.rejection), QUOTED)})"
+        for each in reversed(endings(transcript))
+        if each.rejection and gist(each.answer)
+    )
+    return tuple(lines)[:MOST]
+
+
+def rulings(transcript: Transcript, staying: Sequence[Message]) -> Iterator[str]:
+    """Yield sentences of turns that stay which set how things are to be, newest first; not of the newest turn."""
+    numbers = turn_numbers(transcript)
+    newest = max(numbers.values(), default=0)
+    replaced = {(each.message, each.sentence): each.turn for each in replacements(transcript)}
+    for message in reversed(staying):
+        if numbers.get(message.id, newest) == newest:
+            continue
+        before = _answer_before(transcript, message)
+        answer = text_of(before) if before else ""
+        own = [each for each in _rulings(message) if (message.id, each) not in replaced and each not in answer]
+        answers = YES_NO.match(own_text(message).strip()) and not question_before(transcript, message)[0]
+        question = last_question(before) if before and answers else ""
+        upon = f' (to: "{one_line(question, UPON)}")' if question else ""
+        for number, sentence in reversed([*enumerate(own[:EACH])]):
+            yield f"user turn {numbers[message.id]}: {one_line(sentence, RULING)}{'' if number else upon}"
+
+
+def _answer_before(transcript: Transcript, message: Message) -> Message | None:
+    """Return the answer that ended the turn before a user's."""
+    place = transcript.index[message.id]
+    before = transcript.messages[max(place - NEAR, 0) : place]
+    return next((each for each in reversed(before) if each.role == "assistant" and text_of(each)), None)
+
+
+@memoized
+def _rulings(message: Message) -> tuple[str, ...]:
+    """Return the short sentences of a turn that limit, oblige, or set a value."""
+    if len(own_text(message)) > LONG:
+        return ()
+    pinned = frozenset(pins_in(message))
+    return tuple(
+        sentence
+        for each in sentences_of(without_pasted(own_text(message)))
+        if len(sentence := each.strip()) <= RULING
+        and not (sentence.endswith(("?", "？")) or ASKING.match(sentence))
+        and (len(sentence.split()) if sentence.isascii() else len(sentence)) >= FEWEST
+        and (sentence in pinned or SETS.search(sentence))
+    )
+
+
+def _request_line(message: Message) -> str:
+    return one_line(own_text(message), REQUEST)
+
+
+@memoized
+def gist(message: Message) -> str:
+    """Return the first sentences of an answer that tell a result, as one line; nothing of what is no answer."""
+    text = prose(message)
+    if no_work(text):
+        return ""
+    sentences = [
+        sentence
+        for each in SENTENCE.split(HEADING.sub("", text))
+        if (sentence := LINK.sub(r"\1", each.strip(" -*#>|").replace("**", ""))) and not NUMBERING.fullmatch(sentence)
+    ]
+    telling = [
+        each
+        for each in sentences
+        if not (_only_closes(each) or announces(each) or each.endswith((":", "：", "?", "？")))
+    ]
+    line = ""
+    for sentence in telling or sentences:
+        if line and len(line) + len(sentence) >= ANSWER:
+            break
+        line = f"{line} {sentence}".lstrip()
+    return one_line(line, ANSWER)
+
+
+def _only_closes(sentence: str) -> bool:
+    """Tell whether a sentence says only that something is done, or praises."""
+    return CLOSES.match(sentence) is not None and len(sentence.split()) <= BRIEF and "`" not in sentence

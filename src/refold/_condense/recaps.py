@@ -1,0 +1,39 @@
+"""Summaries of earlier contexts that a harness put into a conversation: only the last one counts, as of its time.
+
+A later summary tells what the earlier ones told. Its own "pending tasks", "current work" and order to go on are those
+of the moment when it was written: once an answer has ended a turn after it, they are marked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refold._condense.digest.turns import turn_ends
+from refold.core._speakers import is_recap, is_turn
+from refold.core.messages import Text
+
+if TYPE_CHECKING:
+    from refold._condense.fit_draft import Draft
+
+__all__ = ["OF_ITS_TIME", "settle_recaps"]
+
+OF_ITS_TIME = "[The pending work and the next step above are of the time of that summary; what was done since follows.]"
+
+
+def settle_recaps(draft: Draft) -> None:
+    """Let summaries leave that a later one replaces, and mark the last where work on a request has ended since."""
+    base = draft.base
+    recaps = [position for position, message in enumerate(base) if is_recap(message)]
+    if not recaps:
+        return
+    *older, last = recaps
+    draft.drop(at for at in older if not is_turn(base[at]) and all(isinstance(part, Text) for part in base[at].parts))
+    index, place = draft.view.transcript.index, draft.view.transcript.index[base[last].id]
+    if max((index[id] for id in turn_ends(draft.view.transcript)), default=-1) > place:
+        texts = [part for part in base[last].parts if isinstance(part, Text) and not part.ours]
+        if texts and is_recap(base[last]) and not is_turn(base[last]):
+            draft.annotate(last, texts[-1].at, _marked)
+
+
+def _marked(text: str) -> str:
+    return text if text.endswith(OF_ITS_TIME) else f"{text.rstrip()}\n{OF_ITS_TIME}"

@@ -1,0 +1,94 @@
+import pytest
+
+from refold._condense.digest.exchanges import outcome_lines, rejected_turns, rejections, rejects, rulings
+from refold._condense.digest.render import digest_text
+from refold.testing import talk, view_of
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "no, that's not it, both use the dark theme",
+        "still looks the same",
+        "I meant the other repository",
+        "you broke the component. i undid your changes, try again",
+        "hm, that doesn't work",
+        "the gray levels still look the same in the editor",
+        "nein, das ist falsch",
+        "non, toujours pas",
+        "no funciona",
+        "не работает",
+        "違います",
+        "还是不行",
+    ],
+)
+def test_a_turn_that_rejects_what_was_done_is_known_by_how_it_begins(words):
+    assert rejects(talk(f"u: {words}").messages[0])
+
+
+@pytest.mark.parametrize(
+    "words", ["no need to wait", "No, this is fine.", "now add a test", "notes are in docs/a.md", "yes", "nice work"]
+)
+def test_a_turn_that_goes_on_rejects_nothing(words):
+    assert not rejects(talk(f"u: {words}").messages[0])
+
+
+def test_an_answer_is_told_with_the_request_that_it_answers():
+    transcript = talk(
+        "u: make muted a little brighter",
+        "a: x | edit(dark.json) as c",
+        "t: c = ok",
+        "a: Done! Changed `gray` from `#6c6c6c` to `#808080`. Want me to do more?",
+        "u: next",
+    )
+    assert outcome_lines(transcript, transcript.messages[-1:]) == (
+        "turn 1: make muted a little brighter → Changed `gray` from `#6c6c6c` to `#808080`.",
+    )
+    assert outcome_lines(transcript, transcript.messages) == ()
+
+
+def test_what_the_next_turn_rejects_was_tried_and_nothing_concluded_in_it_counts():
+    transcript = talk(
+        "u: why do the colors differ?",
+        "a: The `TERM` variable is xterm in one of them.",
+        "u: no, that's not it",
+        "a: The `contrast` setting is 4.5 in one editor.",
+        "u: good, go on",
+    )
+    assert rejected_turns(transcript) == {1}
+    assert rejections(transcript) == (
+        "turn 1: The `TERM` variable is xterm in one of them. (rejected in user turn 2: no, that's not it)",
+    )
+    text = digest_text(view_of(transcript, window=20_000), transcript.messages[:-1])
+    assert text.count("`TERM` variable") == 1
+    assert "turn 2: no, that's not it → The `contrast` setting is 4.5 in one editor." in text
+
+
+def test_a_no_to_a_question_rejects_nothing_and_is_a_ruling():
+    transcript = talk(
+        "u: review it",
+        "a: I reviewed it. Should I also handle stashed files in the overlap check?",
+        "u: No, that has too much risk of a false positive and we do not want it in this release at all.",
+        "a: Fine.",
+        "u: on",
+    )
+    assert list(rulings(transcript, transcript.messages)) == [
+        "user turn 2: No, that has too much risk of a false positive and we do not want it in this release at all. "
+        '(to: "Should I also handle stashed files in the overlap check?")'
+    ]
+
+
+def test_short_sentences_that_set_how_things_are_to_be_are_gathered_from_turns_that_stay():
+    transcript = talk(
+        "u: start",
+        "a: ok",
+        "u: use rgb values in the themes, no indices! should we test it? can you only look",
+        "a: ok",
+        "u: link text should be the same as accent",
+        "a: ok",
+        "u: on",
+    )
+    assert list(rulings(transcript, transcript.messages)) == [
+        "user turn 3: link text should be the same as accent",
+        "user turn 2: use rgb values in the themes, no indices!",
+    ]

@@ -1,0 +1,27 @@
+from refold._condense.recaps import OF_ITS_TIME
+from refold.core.messages import texts
+from refold.stages.fit import Fit
+from refold.testing import talk, view_of
+
+BEGINS = "This session is being continued from a previous conversation that ran out of context."
+BODY = "value_of_part " * 120
+
+
+def compacted(*lines):
+    transcript = talk(*lines)
+    view = view_of(transcript, window=10**6, goal=1_500)
+    return "\n".join(text for message in view.after(Fit().edits(view)).messages for text in texts(message))
+
+
+WORK = ("u: Mend it.", "a: x | read(a.py) as c", f"t: c = {BODY}", "a: It is mended.", "u: on")
+
+
+def test_a_summary_that_a_later_one_replaces_leaves():
+    left = compacted(f"u: {BEGINS} First tasks.", *WORK, f"u: {BEGINS} Second tasks.", "a: ok", "u: more")
+    assert "First tasks." not in left
+    assert "Second tasks." in left
+
+
+def test_what_a_summary_calls_pending_is_marked_once_a_turn_has_ended_after_it():
+    assert OF_ITS_TIME in compacted(f"u: {BEGINS} Tasks.", *WORK)
+    assert OF_ITS_TIME not in compacted(f"u: {BEGINS} Tasks.", "a: x | read(a.py) as c", f"t: c = {BODY * 9}")
