@@ -64,7 +64,7 @@ def test_what_was_typed_beside_it_is_the_request_and_stays_whole(shape):
     messages = history(REQUEST, {"role": "assistant", "content": "I begin."}, f"{SHAPES[shape]}\n\n{typed}")
     left = "\n".join(words(compacted(messages)))
     assert typed in left
-    assert left.count("must never mention") < 75
+    assert left.count("must never mention") < 90
 
 
 def test_a_message_of_instructions_is_not_the_first_request_and_its_file_stays_named():

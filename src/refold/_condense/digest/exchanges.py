@@ -224,11 +224,7 @@ def gist(message: Message) -> str:
         for each in SENTENCE.split(HEADING.sub("", text))
         if (sentence := LINK.sub(r"\1", each.strip(" -*#>|").replace("**", ""))) and not NUMBERING.fullmatch(sentence)
     ]
-    telling = [
-        each
-        for each in sentences
-        if not (_only_closes(each) or announces(each) or each.endswith((":", "：", "?", "？")))
-    ]
+    telling = [each for each in sentences if not (_only_closes(each) or announces(each) or each.endswith(INTRODUCING))]
     line = ""
     for sentence in telling or sentences:
         if line and len(line) + len(sentence) >= ANSWER:
