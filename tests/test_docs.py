@@ -244,6 +244,18 @@ def test_every_picture_is_shown_on_a_page():
     assert not [path.name for path in (DOCS / "pictures").glob("*.svg") if f"pictures/{path.name})" not in shown]
 
 
+def test_a_picture_of_the_page_is_there_in_light_and_in_dark_and_has_a_description():
+    shown = re.compile(
+        r'<picture>\n<source media="\(prefers-color-scheme: dark\)" srcset="(pictures/[\w-]+)-dark\.webp">\n'
+        r'<img alt="[^"]{20,}" src="(pictures/[\w-]+)-light\.webp">\n</picture>'
+    )
+    pairs = [match.groups() for path in PAGES for match in shown.finditer(path.read_text("utf-8"))]
+    assert pairs
+    assert all(dark == light for dark, light in pairs)
+    names = {f"{name}-{scheme}.webp" for name, _ in pairs for scheme in ("light", "dark")}
+    assert {f"pictures/{path.name}" for path in (DOCS / "pictures").glob("*.webp")} == names
+
+
 def test_a_picture_has_a_title_and_a_description_and_follows_light_and_dark():
     for path in sorted((DOCS / "pictures").glob("*.svg")):
         text = path.read_text("utf-8")

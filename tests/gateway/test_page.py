@@ -118,3 +118,14 @@ def test_a_conversation_that_is_in_the_store_alone_has_its_model_and_its_window(
     assert "of 16.0k" in row
     assert "gpt-4o" in row
     assert re.search(r"[$]\d", row)
+
+
+def test_a_store_that_is_encrypted_is_opened_with_the_key_of_the_gateway(gateway, tmp_path):
+    settings = {"window": 16_000, "background": False, "store": str(tmp_path / "g.db"), "store_key": "a secret"}
+    first, _ = gateway(**settings)
+    id = call(first.url, "POST", "/v1/chat/completions", chat(10))[1]["x-refold-conversation"]
+    first.stop()
+    second, _ = gateway(**settings)
+    text = call(second.url, "GET", f"/page/c/{id}?show=originals&from=1", None, {"x-refold-token": ADMIN})[2].decode()
+    assert WORD in text
+    assert "Read all files." in text

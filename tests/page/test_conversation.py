@@ -206,3 +206,28 @@ def test_a_shortened_message_and_a_digest_are_shown_in_full_as_they_are_sent(get
     original, sent = get(f"/c/work/m/{changed}"), get(f"/c/work/m/{changed}?as=sent")
     assert "As the model sees it" in sent
     assert len(sent) < len(original)
+
+
+def test_of_a_long_conversation_only_the_messages_that_are_shown_are_read(monkeypatch):
+    store = MemoryStore()
+    session = Session(store, "a", policy="refold", window=32_000)
+    session.append(
+        [{"role": ("user", "assistant")[number % 2], "content": f"message {number}"} for number in range(900)]
+    )
+    read, natives = [], store.natives
+    monkeypatch.setattr(store, "natives", lambda ids, owner="": read.extend(ids) or natives(ids, owner))
+    monkeypatch.setattr(
+        store, "load", lambda *arguments, _load=store.load, **more: _head_alone(_load(*arguments, **more))
+    )
+    page = opened(store)
+    text = page.client.get("/c/a").text
+    assert "message 899" in text
+    assert "message 800" not in text
+    page.client.get("/")
+    page.client.get("/c/a/plot.json")
+    assert len(read) < 80
+
+
+def _head_alone(loaded):
+    assert not loaded.natives
+    return loaded
