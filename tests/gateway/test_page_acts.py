@@ -1,6 +1,8 @@
 """Acts of the page on conversations of a gateway: what the next request is, and that another process knows it."""
 
+import http.client
 import re
+import threading
 from types import SimpleNamespace
 from urllib.parse import unquote, urlencode
 
@@ -109,3 +111,28 @@ def test_acts_on_what_belongs_to_another_owner_are_answered_like_those_on_nothin
         assert agent.page(path, token=agent.other).status == 404
         assert agent.post(path, {"policy": "opal"}, agent.other)[0] == 404
     assert agent.page("/compact", token=ADMIN).status == 200
+
+
+def test_a_card_is_sent_while_a_compaction_runs_and_when_it_is_done(gateway, controlled, tmp_path):
+    serving, _ = gateway(window=16_000, background=False, policy=controlled.path, store=str(tmp_path / "g.db"))
+    begun, goes_on = threading.Event(), threading.Event()
+    controlled.actions += [begun.set, lambda: goes_on.wait(20)]
+    id = call(serving.url, body=chat(2))[1]["x-refold-conversation"]
+    headers = {"x-refold-token": ADMIN}
+    working = threading.Thread(target=call, args=(serving.url,), kwargs={"body": chat(8)})
+    connection = http.client.HTTPConnection(serving.url.partition("//")[2], timeout=20)
+    connection.request("GET", f"/page/c/{id}/events?known=nothing", headers=headers)
+    events = connection.getresponse()
+    working.start()
+    try:
+        assert begun.wait(20)
+        running = next(line for line in events if b"<strong>Compacting" in line)
+        assert b"18 messages</strong>, 8 tool results" in running
+        assert "Compacting 18 messages" in call(serving.url, "GET", f"/page/c/{id}", None, headers)[2].decode()
+    finally:
+        goes_on.set()
+        working.join()
+    assert b"card done" in next(line for line in events if b"<article" in line)
+    connection.close()
+    text = call(serving.url, "GET", f"/page/c/{id}", None, headers)[2].decode()
+    assert re.search(r"Compacted</strong>.* in \d+\.\d s", text)

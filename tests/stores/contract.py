@@ -327,7 +327,9 @@ class Contract:
         store.release("a", "elsewhere/2/y")
         with pytest.raises(WriteConflict):
             store.lease("a", "elsewhere/2/y", 60)
+        assert store.leased("a")
         store.release("a", "elsewhere/1/x")
+        assert not store.leased("a")
         store.lease("a", "elsewhere/2/y", 60)
 
     def test_a_lease_ends_by_itself(self, store, said, clock):

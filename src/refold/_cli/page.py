@@ -53,7 +53,9 @@ def command(store: str | None, port: int, browser: bool) -> None:
         click.echo(f"refold: the page of {place.name} is at {url}{access.token} (Ctrl-C stops)", err=True)
         if browser and _has_screen():
             webbrowser.open(url + access.once())
-        config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", server_header=False)
+        config = uvicorn.Config(
+            app, log_config=None, access_log=False, lifespan="off", server_header=False, timeout_graceful_shutdown=1
+        )
         uvicorn.Server(config).run(sockets=[listener])
 
 

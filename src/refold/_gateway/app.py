@@ -23,7 +23,7 @@ from refold._gateway.conversations.tracker import ConversationTracker
 from refold._gateway.native.compaction import NativeCompaction
 from refold._gateway.observability.logs import log_bug, log_event, log_forwarded, log_request
 from refold._gateway.observability.metrics import Metrics
-from refold._gateway.page import PAGE, gateway_page, is_page
+from refold._gateway.page import PAGE, GatewayMemory, gateway_page, is_page
 from refold._gateway.page_acts import GatewayActs
 from refold._gateway.proxy import Exchanges
 from refold._gateway.recall.deferred import DeferredRecall
@@ -153,7 +153,8 @@ class Gateway:
         )
         self._admin = Admin(settings, self.tracker, keeper, self._planner, self._exchanges, self.metrics)
         acts = GatewayActs(store, keeper, self._planner, self._admin, handlers)
-        self._page = gateway_page(store, keeper.seal, self._auth, self.tracker, self._budgets, acts)
+        memory = GatewayMemory(self.tracker, self._budgets, self._planner, lambda: self.draining)
+        self._page = gateway_page(store, keeper.seal, self._auth, memory, acts)
         if settings.retention:
             offset = await keeper.now() - steady()
             self._retention_task = asyncio.create_task(self._delete_expired(settings.retention, offset))

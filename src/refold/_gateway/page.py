@@ -9,11 +9,12 @@ from refold._gateway.conversations.conversation import steady
 from refold._gateway.wire.body import native
 from refold._page.access import Viewer
 from refold._page.app import page_app
+from refold._page.cards import Pulse, RunningCard
 from refold._page.conversations import Conversations, LiveConversation
 from refold.sessions import Head
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from starlette.types import ASGIApp
@@ -21,12 +22,13 @@ if TYPE_CHECKING:
     from refold._gateway.conversations.budgets import Budgets
     from refold._gateway.conversations.conversation import Conversation
     from refold._gateway.conversations.encryption import Seal
+    from refold._gateway.conversations.planner import Planner
     from refold._gateway.conversations.tracker import ConversationTracker
     from refold._gateway.server.auth import Auth
     from refold._page.acts import Acts
     from refold.sessions import Store
 
-__all__ = ["PAGE", "gateway_page", "is_page"]
+__all__ = ["PAGE", "GatewayMemory", "gateway_page", "is_page"]
 
 PAGE = "/page"
 
@@ -36,11 +38,9 @@ def is_page(path: str) -> bool:
     return path == PAGE or path.startswith(PAGE + "/")
 
 
-def gateway_page(
-    store: Store, seal: Seal, auth: Auth, tracker: ConversationTracker, budgets: Budgets, acts: Acts
-) -> ASGIApp:
+def gateway_page(store: Store, seal: Seal, auth: Auth, memory: GatewayMemory, acts: Acts) -> ASGIApp:
     """Return the page of a gateway; processes that share its store know each other's viewers."""
-    conversations = Conversations(store, seal, _Memory(tracker, budgets), acts)
+    conversations = Conversations(store, seal, memory, acts)
     return page_app(conversations, _TokenViewers(auth), b"page" + store.salt())
 
 
@@ -61,12 +61,16 @@ class _TokenViewers:
         return None if known is None else Viewer(id, known[0].sees, known[1])
 
 
-class _Memory:
-    """The conversations in the memory of a gateway."""
+class GatewayMemory:
+    """The conversations in the memory of a gateway; `draining` tells whether it takes no requests any more."""
 
-    def __init__(self, tracker: ConversationTracker, budgets: Budgets) -> None:
+    def __init__(
+        self, tracker: ConversationTracker, budgets: Budgets, planner: Planner, draining: Callable[[], bool]
+    ) -> None:
         self._tracker = tracker
         self._budgets = budgets
+        self._running = planner.running
+        self.draining = draining
 
     def listed(self, sees: str | None) -> Sequence[Head]:
         """Return the conversations of an owner, or of all."""
@@ -74,8 +78,7 @@ class _Memory:
 
     def get(self, id: str, sees: str | None) -> LiveConversation | None:
         """Return a conversation of an owner by its id or its session's."""
-        own = (each for each in reversed(self._tracker.all()) if sees in (None, each.owner))
-        conversation = next((each for each in own if id and id in (each.session_id, each.id)), None)
+        conversation = self._find(id, sees)
         if conversation is None:
             return None
         report = conversation.reported
@@ -86,6 +89,19 @@ class _Memory:
             report=(report.count, report.usage) if report is not None and trusted else None,
             settings=self._settings(conversation),
         )  # fmt: skip
+
+    def pulse(self, id: str, sees: str | None) -> Pulse | None:
+        """Return the compaction of a conversation that runs now, and the plans in force."""
+        conversation = self._find(id, sees)
+        if conversation is None:
+            return None
+        running = self._running.get(conversation.id)
+        card = RunningCard(running.policy, running.messages, running.targets, running.tokens) if running else None
+        return Pulse(card, conversation.applied)
+
+    def _find(self, id: str, sees: str | None) -> Conversation | None:
+        own = (each for each in reversed(self._tracker.all()) if sees in (None, each.owner))
+        return next((each for each in own if id and id in (each.session_id, each.id)), None)
 
     def _settings(self, conversation: Conversation) -> dict[str, Any]:
         wanted = conversation.wanted

@@ -12,6 +12,7 @@ from starlette.routing import Route
 from refold import policies
 from refold._counting import counter_for
 from refold._inspect.message_labels import full_text
+from refold._page.cards import done_card, running_card
 from refold._page.changes import acts_of
 from refold._page.conversations import title_of
 from refold._page.figures import PER_CHARACTER, calls_between, figures_of, points_of
@@ -72,12 +73,15 @@ async def conversation_page(request: Request) -> Response:
     originals = request.query_params.get("show") == "originals"
     start = positive(request, "from", 0) - 1
 
+    pulse = await conversations.pulse(history.head.id, request.state.viewer.sees)
+
     def work() -> Response:
         points = points_of(history)
         figures = figures_of(history, points)
         return page(
             request, "conversation.html", title=title_of(history), history=history, figures=figures,
             window=_window(history, figures, start, originals=originals), statuses=STATUSES, originals=originals,
+            pulse=pulse, running=running_card(history, pulse), done=done_card(history),
             acts=acts_of(history), policy_names=policies.names(), table=_sampled(points, TABLED),
             compactions=_compactions(history, figures, points),
             meanings=meanings_of(history.state.plans.values()),

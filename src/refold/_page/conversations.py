@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from refold import formats
 from refold._inspect.titles import OPENING, first_words
 from refold._page.acts import StoreActs
+from refold._page.cards import Pulse, RunningCard
 from refold._page.figures import Figures, figures_of
 from refold._page.history import History, LoggedEvent, read_entries
 from refold.core._plan_json import load_plan
@@ -94,6 +95,12 @@ class Live(Protocol):
     def get(self, id: str, sees: str | None) -> LiveConversation | None:
         """Return a conversation of an owner by its id or its session's."""
 
+    def pulse(self, id: str, sees: str | None) -> Pulse | None:
+        """Return what a watcher of a conversation in memory sees change."""
+
+    def draining(self) -> bool:
+        """Tell whether the process ends, so that nobody may go on watching."""
+
 
 class Row(Struct, frozen=True):
     """A conversation of the list; `problem` says why it cannot be read."""
@@ -148,6 +155,30 @@ class Conversations:
         """
         live = self._in_memory(id, sees)
         return await self.run(lambda: self._history(id, sees, live))
+
+    @property
+    def draining(self) -> bool:
+        """Whether the process ends."""
+        return self._live is not None and self._live.draining()
+
+    async def pulse(self, id: str, sees: str | None) -> Pulse:
+        """Return what a watcher of a conversation sees change, at hardly any cost.
+
+        Raises:
+            SessionNotFound: the viewer has none of that id.
+        """
+        live = self._live.pulse(id, sees) if self._live is not None else None
+        if live is not None:
+            return live
+
+        def read() -> Pulse:
+            head = self.store.load(id, after=NOWHERE).head
+            if sees not in (None, head.owner):
+                raise SessionNotFound(id)
+            running = RunningCard() if self.store.leased(id) else None
+            return Pulse(running, (str(head.revision),))
+
+        return await self.run(read)
 
     async def search(self, query: str, sees: str | None, limit: int) -> list[SearchHit]:
         """Return originals that contain all words of a query, the newest first."""

@@ -49,15 +49,19 @@ class Appended(Struct, frozen=True, omit_defaults=True, tag="appended"):
 
 
 class Planned(Struct, frozen=True, omit_defaults=True, tag="planned"):
-    """A plan became active; `plan` is its wire form as JSON text, `by` who made it so by hand."""
+    """A plan became active; `plan` is its wire form as JSON text, `by` who made it so by hand.
+
+    `seconds` is how long it took to make, 0 where that was not measured.
+    """
 
     plan: str
     by: str = ""
+    seconds: float = 0.0
 
     @staticmethod
-    def of(plan: Plan, by: str = "") -> Planned:
+    def of(plan: Plan, by: str = "", seconds: float = 0.0) -> Planned:
         """Return the entry of a plan."""
-        return Planned(dump_plan(plan).decode(), by)
+        return Planned(dump_plan(plan).decode(), by, seconds)
 
     def read(self) -> Plan:
         """Return the plan."""

@@ -81,9 +81,12 @@ class Log:
         self.natives.update(zip((message.id for message in messages), natives, strict=True))
         self._apply_write(head, Appended(tuple(message.id for message in messages), under, settings))
 
-    def record(self, plan: Plan, expect: int, renew: str = "") -> Log:
-        """Activate a plan; return the log to continue with, which is another session's where `renew` names one."""
-        self.store.write(self.session, (Write(Planned.of(plan, self.actor), revision=expect),), renew)
+    def record(self, plan: Plan, expect: int, renew: str = "", seconds: float = 0.0) -> Log:
+        """Activate a plan that took so long to make.
+
+        Return the log to continue with, which is another session's where `renew` names one.
+        """
+        self.store.write(self.session, (Write(Planned.of(plan, self.actor, seconds), revision=expect),), renew)
         if renew:
             return Log(self.store, renew, self.natives, self.actor)
         self.refresh()

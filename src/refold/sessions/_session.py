@@ -28,6 +28,7 @@ from __future__ import annotations
 from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Lock
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from msgspec.structs import asdict, replace
@@ -392,9 +393,9 @@ class Session:
         with compaction_lease(self.store, self.id):
             self.refresh()
             expect = self._log.existing_head.revision
-            request = self._request(instructions, options)
+            request, begun = self._request(instructions, options), monotonic()
             result = api.compact(self._originals.natives, **request, observers=(self._forward_event,))
-            return self._persist(result.plan, expect)
+            return self._persist(result.plan, expect, monotonic() - begun)
 
     def plan(
         self,
@@ -589,11 +590,14 @@ class Session:
         async with acompaction_lease(self.store, self.id):
             await self.arefresh()
             expect = self._log.existing_head.revision
-            request = self._request(instructions, options)
+            request, begun = self._request(instructions, options), monotonic()
             result = await aio.acompact(self.messages, **request, observers=(self._forward_event,))
+            seconds = monotonic() - begun
             previous, before = self.id, len(self._view_natives())
             with self._report_failure():
-                await self._in_thread(partial(self._record, result.plan, expect, self._successor_id(result.plan)))
+                await self._in_thread(
+                    partial(self._record, result.plan, expect, self._successor_id(result.plan), seconds)
+                )
             return self._report_compaction(result.plan, previous, before)
 
     async def aplan(
@@ -749,10 +753,10 @@ class Session:
         self._view_length, self._in_flight_plans = None, ()
         self._sync()
 
-    def _persist(self, plan: Plan, expect: int) -> CompactionStats:
+    def _persist(self, plan: Plan, expect: int, seconds: float = 0.0) -> CompactionStats:
         previous, before = self.id, len(self._view_natives())
         with self._report_failure():
-            self._record(plan, expect, self._successor_id(plan))
+            self._record(plan, expect, self._successor_id(plan), seconds)
         return self._report_compaction(plan, previous, before)
 
     def _successor_id(self, plan: Plan) -> str:
@@ -780,7 +784,7 @@ class Session:
             notify(self._observers, Compacted(done))  # type: ignore[arg-type]
         return done
 
-    def _record(self, plan: Plan, expect: int, renew: str) -> None:
+    def _record(self, plan: Plan, expect: int, renew: str, seconds: float = 0.0) -> None:
         if plan.empty:
             return
         if self.in_flight:
@@ -788,7 +792,7 @@ class Session:
             self._former_in_flight_plans = (*self._former_in_flight_plans, plan)
             self._stale_usage = self._log.state.usage
         else:
-            self._log = self._log.record(plan, expect, renew)
+            self._log = self._log.record(plan, expect, renew, round(seconds, 3))
         self._view_length = None  # the last report is of a context that is no longer sent (O03)
         self._sync()
 

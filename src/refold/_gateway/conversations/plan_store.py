@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from refold import policies
 from refold._gateway.conversations.conversation import within
@@ -125,11 +126,13 @@ class PlanStore:
         await self._run(self._check)
 
     async def keep(
-        self, conversation: Conversation, plan: Plan, settings: dict[str, Any] | None = None, actor: str = ""
-    ) -> None:
+        self, conversation: Conversation, plan: Plan, settings: dict[str, Any] | None = None, actor: str = "",
+        seconds: float = 0.0,
+    ) -> None:  # fmt: skip
         """Keep a plan after those in force, and the messages it was made for; in memory where the store fails.
 
-        `settings` are those of the session from here on, `actor` is who has made the plan by hand.
+        `settings` are those of the session from here on, `actor` is who has made the plan by hand, in so many
+        `seconds`.
 
         Raises:
             WriteConflict: another process has changed the plans meanwhile.
@@ -137,7 +140,8 @@ class PlanStore:
         plans = (*conversation.plans, plan)
         try:
             await self._run(
-                lambda: self._keep(conversation, plans, settings=settings, actor=actor), len(conversation.body.body)
+                lambda: self._keep(conversation, plans, settings=settings, actor=actor, seconds=seconds),
+                len(conversation.body.body),
             )
         except WriteConflict:
             raise
@@ -507,7 +511,7 @@ class PlanStore:
 
     def _keep(
         self, conversation: Conversation, plans: tuple[Plan, ...], *, new: bool = False, count: int | None = None,
-        settings: dict[str, Any] | None = None, actor: str = "",
+        settings: dict[str, Any] | None = None, actor: str = "", seconds: float = 0.0,
     ) -> None:  # fmt: skip
         """Write those of the plans that the store has not, and their messages; `new` as a session of its own.
 
@@ -535,10 +539,9 @@ class PlanStore:
             )
         if fresh:
             head = self._store.append(session, fresh, head.tip)
-        by = [*("" for _ in added[1:]), actor]  # the newest is last
-        entries = [
-            Planned(self.seal.closed_text(Planned.of(each).plan), who) for each, who in zip(added, by, strict=False)
-        ]
+        entries = [Planned(self.seal.closed_text(Planned.of(each).plan)) for each in added]
+        if entries:  # the newest is last
+            entries[-1] = replace(entries[-1], by=actor, seconds=seconds)
         ranges = conversation.production.ranges[conversation.production.saved if start else 0 :]
         first = [Write(entries[0], revision=revision)] if entries else []
         saved = [Write(Configured(settings))] if settings else []

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import nullcontext, suppress
+from time import monotonic
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._compaction.options import Options
@@ -39,11 +41,21 @@ if TYPE_CHECKING:
     from refold.models.provider_errors import ProviderError
     from refold.sessions._context_stats import CompactionStats
 
-__all__ = ["CompactionAborted", "Planner"]
+__all__ = ["CompactionAborted", "Planner", "RunningCompaction"]
 
+MEASURED = 256  # plans whose time is remembered until they are in force
 WAITING = "waiting"  # why a compaction that the trigger has started did not take place
 AT_ONCE = 256 * 1024  # bytes that are read without leaving the event loop
 PLAUSIBLE = 2  # a likely overflow is one where the request, as counted, fills at least one part in two of the window
+
+
+class RunningCompaction(Struct, frozen=True):
+    """A compaction that is planned now: by which policy, of how many messages, results of tools, and tokens."""
+
+    policy: str
+    messages: int
+    targets: int
+    tokens: int
 
 
 class Planner:
@@ -66,6 +78,8 @@ class Planner:
         self._lost = lost
         self._plugin = plugin
         self._works: set[asyncio.Task[None]] = set()
+        self.running: dict[str, RunningCompaction] = {}  # by the id of the conversation
+        self._seconds: dict[str, float] = {}  # that plans took which are not in force yet, by id
 
     async def compact_if_due(self, target: CompactionTarget, *, at_once: bool = False, instructions: str = "") -> str:
         """Measure a conversation and compact it where that is due; return why it was, or nothing.
@@ -220,7 +234,7 @@ class Planner:
         """
         with target.conversation.same_cooldown():
             return await self._make_plan(
-                target, Cause.MANUAL, policy, instructions=instructions, goal=goal, handlers=handlers
+                target, Cause.MANUAL, policy, instructions=instructions, goal=goal, handlers=handlers, preview=True
             )
 
     async def compact_session(
@@ -347,6 +361,7 @@ class Planner:
         *,
         partial: bool = False,
         handlers: Handlers | None = None,
+        preview: bool = False,
     ) -> Plan:
         conversation, bound = target.conversation, target.bound
         fixed_part = conversation.fixed_part(target.dialect, bound)
@@ -368,6 +383,13 @@ class Planner:
             too_large=too_large, assumed=bound.assumed, partial=partial,
         )  # fmt: skip
         by = (policy or bound.policy).name
+        running = RunningCompaction(
+            by, len(conversation.view), sum(len(message.results) for message in conversation.view),
+            conversation.measure(bound, fixed_part),
+        )  # fmt: skip
+        begun = monotonic()
+        if not preview:
+            self.running[conversation.id] = running
         with self._metrics.compacting(), compaction_span(target.model, conversation.id, by, cause.value) as traced:
             try:
                 best = await self._planning.made_plan(work, conversation.format.name, len(conversation.body.body))
@@ -376,6 +398,9 @@ class Planner:
                 raise CompactionAborted(type(error).__name__) from error
             except Exception as error:  # whatever a policy or summarizer of others raises, the request goes on
                 raise CompactionAborted(type(error).__name__) from error
+            finally:
+                if self.running.get(conversation.id) is running:
+                    del self.running[conversation.id]
             traced(best.plan)
         plan = best.plan
         conversation.begin_cooldown(plan.sizes.after, bound.budget.window)
@@ -389,6 +414,9 @@ class Planner:
                 logging.WARNING, "best plan used", conversation=conversation.id, failed=best.failed,
                 configured=bound.policy.name, policy=plan.policy, after=plan.sizes.after, limit=plan.sizes.limit,
             )  # fmt: skip
+        self._seconds[plan.id] = round(monotonic() - begun, 3)
+        while len(self._seconds) > MEASURED:
+            self._seconds.pop(next(iter(self._seconds)))
         return plan
 
     async def _adopt(self, target: CompactionTarget, plan: Plan, cause: str) -> None:
@@ -413,7 +441,8 @@ class Planner:
         conversation = target.conversation
         try:
             if not conversation.deleted:  # it may have been while the plan was made
-                await self._keeper.keep(conversation, plan, target.settings, target.actor)
+                seconds = self._seconds.pop(plan.id, 0.0)
+                await self._keeper.keep(conversation, plan, target.settings, target.actor, seconds)
         except WriteConflict:
             raise PlanConflict("another process was first") from None
         conversation.adopt(plan, target.bound)

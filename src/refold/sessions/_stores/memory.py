@@ -183,6 +183,11 @@ class MemoryStore(Writing):
             if self._leases.get(session, NO_LEASE)[0] == owner:
                 del self._leases[session]
 
+    def leased(self, session: str) -> bool:
+        """Tell whether somebody has the compaction lease of a session."""
+        with self._lock:
+            return self._leases.get(session, NO_LEASE)[2] > self._clock()
+
     def now(self) -> float:
         """Return the clock's time."""
         return self._clock()

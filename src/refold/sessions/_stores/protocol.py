@@ -167,6 +167,9 @@ class Store(Protocol):
     def release(self, session: str, owner: str) -> None:
         """Release the lease, if this owner still has it."""
 
+    def leased(self, session: str) -> bool:
+        """Tell whether somebody has the compaction lease of a session."""
+
     def now(self) -> float:
         """Return the store's clock, which all its processes share, in seconds since 1970."""
 

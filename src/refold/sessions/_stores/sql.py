@@ -273,6 +273,13 @@ class SQLStore(Writing):
         with self._transaction() as connection:
             connection.execute(delete(table).where(table.c.session == session, table.c.owner == owner))
 
+    def leased(self, session: str) -> bool:
+        """Tell whether somebody has the compaction lease of a session."""
+        table = schema.leases
+        with self._transaction(writing=False) as connection:
+            until = connection.execute(select(table.c.until).where(table.c.session == session)).scalar()
+            return until is not None and until > self._now(connection)
+
     def now(self) -> float:
         """Return the store's clock, which all its processes share, in seconds since 1970."""
         with self._transaction(writing=False) as connection:
