@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from refold._page.conversations import Conversations
     from refold._page.history import History
 
-__all__ = ["ROUTES"]
+__all__ = ["ROUTES", "checked_form", "form_token"]
 
 LONGEST_FORM = 16_384  # bytes: focus of a summary, and a few ids
 FIELDS = ("message", "off", "plan", "policy", "step")  # of the question, which its form repeats
@@ -60,7 +60,7 @@ def _asking(kind: str) -> Route:
 def _question(request: Request, history: History, kind: str, change: Proposal, hidden: Mapping[str, str]) -> Response:
     return page(
         request, "act.html", history=history, title=title_of(history), kind=kind, change=change, hidden=hidden,
-        form_token=_form_token(request),
+        form_token=form_token(request),
     )  # fmt: skip
 
 
@@ -82,7 +82,7 @@ async def compaction(request: Request) -> Response:
         request, "compact.html", history=history, title=title_of(history), wish=wish, limits=limits,
         names=policies.names(), previewed=previewed, preview=preview, statuses=STATUSES, economy=economy,
         cost=dollars_of(economy.cost, limits.model) if economy else "",
-        saves=dollars_of(economy.saving, limits.model) if economy else "", form_token=_form_token(request),
+        saves=dollars_of(economy.saving, limits.model) if economy else "", form_token=form_token(request),
     )  # fmt: skip
 
 
@@ -119,24 +119,29 @@ def _guarded(handler: Any) -> Any:
 
 
 async def _form(request: Request) -> dict[str, str]:
+    return {name: value[0] for name, value in (await checked_form(request)).items()}
+
+
+async def checked_form(request: Request) -> dict[str, list[str]]:
     """Return the values of a form of this page.
 
     Raises:
-        HTTPException: it is too long, or was not written for this viewer (403).
+        HTTPException: it is too long (413), or was not written for this viewer (403).
     """
     body = b""
     async for part in request.stream():
         body += part
         if len(body) > LONGEST_FORM:
             raise HTTPException(413, "This form is too long.")
-    values = {name: value[0] for name, value in parse_qs(body.decode("utf-8", "replace")).items()}
+    values = parse_qs(body.decode("utf-8", "replace"))
     sign_in: SignIn = request.app.state.sign_in
-    if not sign_in.is_form_token(request.state.viewer, values.get("form", "")):
-        raise HTTPException(403, "This form is not of your session: open the conversation and try again.")
+    if not sign_in.is_form_token(request.state.viewer, values.get("form", [""])[0]):
+        raise HTTPException(403, "This form is not of your session: open the page and try again.")
     return values
 
 
-def _form_token(request: Request) -> str:
+def form_token(request: Request) -> str:
+    """Return what a form of this page holds."""
     sign_in: SignIn = request.app.state.sign_in
     return sign_in.form_token(request.state.viewer)
 

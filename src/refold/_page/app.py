@@ -15,8 +15,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from refold._page import acting, compare, contents, conversation, overview, watching
+from refold._page import acting, compare, contents, conversation, overview, reporting, watching
 from refold._page.access import SignIn, cookie_name, is_of_another_site
+from refold._page.reports import Reports
 from refold._page.templating import address, page
 from refold.errors import RefoldError, SessionNotFound, StoreError
 
@@ -60,6 +61,7 @@ def page_app(conversations: Conversations, viewers: Viewers, key: bytes) -> ASGI
             *conversation.ROUTES,
             *acting.ROUTES,
             *watching.ROUTES,
+            *reporting.ROUTES,
             *compare.ROUTES,
             *contents.ROUTES,
         ],
@@ -67,7 +69,7 @@ def page_app(conversations: Conversations, viewers: Viewers, key: bytes) -> ASGI
         exception_handlers=dict.fromkeys((HTTPException, RefoldError, Exception), _error),
     )
     app.router.redirect_slashes = False
-    app.state.watchers = 0
+    app.state.watchers, app.state.reports = 0, Reports()
     app.state.conversations, app.state.sign_in = conversations, SignIn(viewers, key)
     return app
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message, MessageId, ToolResult
     from refold.core.plan import Plan
 
-__all__ = ["DoneCard", "Pulse", "RunningCard", "Target", "done_card", "running_card"]
+__all__ = ["CardTarget", "CompactionCard", "Pulse", "RunningCard", "done_card", "running_card"]
 
 TARGETS = 30  # outputs that a card lists, the largest first
 COUNTED = 2_000  # messages that are read to count the results in them
@@ -54,7 +54,7 @@ class Pulse(Struct, frozen=True):
         return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-class Target(Struct, frozen=True):
+class CardTarget(Struct, frozen=True):
     """An output that a compaction made smaller: its tool, sizes in tokens (about), and how."""
 
     tool: str
@@ -66,7 +66,7 @@ class Target(Struct, frozen=True):
     step: str
 
 
-class DoneCard(Struct, frozen=True):
+class CompactionCard(Struct, frozen=True):
     """The newest compaction: what it did, when, by whom, in how many seconds, and what the guard says.
 
     `more` outputs became smaller that `targets` does not list; `verdict` is empty where no summary was judged.
@@ -77,7 +77,7 @@ class DoneCard(Struct, frozen=True):
     by: str
     seconds: float
     active: bool
-    targets: tuple[Target, ...]
+    targets: tuple[CardTarget, ...]
     more: int
     verdict: str
     passed: bool
@@ -94,7 +94,7 @@ def running_card(history: History, pulse: Pulse) -> RunningCard | None:
     return RunningCard(messages=len(ids), targets=results, tokens=size_at(history, history.state)[0])
 
 
-def done_card(history: History) -> DoneCard | None:
+def done_card(history: History) -> CompactionCard | None:
     """Return the card of the newest compaction, taken back or not; None without one."""
     step = next((step for step in range(len(history.events), 0, -1) if history.events[step - 1].plan is not None), 0)
     if not step:
@@ -110,7 +110,7 @@ def done_card(history: History) -> DoneCard | None:
         verdict = "; ".join(refusals)
     elif any(message.note is not None and message.note.kind == "summary" for message in summaries):
         verdict, passed = "the summary passed", True
-    return DoneCard(
+    return CompactionCard(
         plan, event.at, getattr(event.entry, "by", ""), getattr(event.entry, "seconds", 0.0),
         plan.id in history.state.active, targets, more, verdict, passed,
         "\n\n".join(full_text(message) for message in summaries)[:LONGEST],
@@ -121,7 +121,7 @@ def _is_summary(message: Message) -> bool:
     return message.note is not None and message.note.kind in SUMMARIES
 
 
-def _targets(history: History, step: int, plan: Plan) -> tuple[tuple[Target, ...], int]:
+def _targets(history: History, step: int, plan: Plan) -> tuple[tuple[CardTarget, ...], int]:
     """Return the largest outputs that a plan made smaller, and how many more it touched; only these are read."""
     state = history.at(step)
     places = {id: place for place, id in enumerate(state.ids)}
@@ -151,7 +151,7 @@ def _targets(history: History, step: int, plan: Plan) -> tuple[tuple[Target, ...
 
 def _of_message(
     message: Message, row: ViewRow | None, place: int, called: Mapping[str, str], ratio: float
-) -> list[Target]:
+) -> list[CardTarget]:
     hidden = row is None or row.hidden
     now = message if row is None else patched(message, row.message.patches) if row.message.patches else message
     status = STATUSES["hidden"] if hidden else status_of(message, now, hidden=False)
@@ -163,5 +163,7 @@ def _of_message(
         before, size = len(result.text), len(after.text) if after is not None else 0
         if size < before:
             tool = clean(called.get(result.call_id) or result.name, 80) or "a tool"
-            targets.append(Target(tool, place, message.id, round(before * ratio), round(size * ratio), status, step))
+            targets.append(
+                CardTarget(tool, place, message.id, round(before * ratio), round(size * ratio), status, step)
+            )
     return targets
