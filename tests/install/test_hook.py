@@ -1,12 +1,14 @@
 """What a hook answers, what it stores, and that a fault of it never stops the agent."""
 
+import io
 import json
 import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -190,35 +192,53 @@ def test_a_short_output_costs_no_import(data: Path) -> None:
     assert entry["ms"] > 0
 
 
-def test_a_server_that_runs_shortens_so_that_the_hook_imports_no_module_of_ours(data: Path) -> None:
-    with answering_hooks(data):
-        command = InstallOptions(data).hook_arguments("codex", "PostToolUse")
+@pytest.fixture
+def near() -> Iterator[Path]:
+    """A folder with a path that is short enough for a socket."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+def test_a_server_that_runs_shortens_so_that_the_hook_imports_no_module_of_ours(near: Path) -> None:
+    with answering_hooks(near):
+        command = InstallOptions(near).hook_arguments("codex", "PostToolUse")
         command[1:1] = ["-X", "importtime"]
         done = subprocess.run(command, input=json.dumps(ran(LONG)), capture_output=True, text=True, check=True)
     assert "recall call-1" in json.loads(done.stdout)["reason"]
     assert "refold" not in done.stderr
-    served, timed = map(json.loads, (data / "hooks.jsonl").read_text().splitlines())
+    served, timed = map(json.loads, (near / "hooks.jsonl").read_text().splitlines())
     assert (served["agent"], served["event"], served["shortened"][0]) == ("codex", "PostToolUse", len(LONG))
     assert timed["ms"] > 0
-    assert not list((data / hook.SOCKETS).iterdir())
+    assert not list((near / hook.SOCKETS).iterdir())
 
 
 def test_a_server_that_was_killed_or_breaks_off_or_hangs_is_done_without(
-    call: Call, data: Path, monkeypatch: pytest.MonkeyPatch
+    near: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    def call() -> Any:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps(ran(LONG)).encode())))
+        hook.main(["codex", str(near), "PostToolUse"])
+        return json.loads(capsys.readouterr().out)
+
     monkeypatch.setattr(hook, "PATIENCE", 0.05)
-    place = data / hook.SOCKETS / "1.sock"
+    place = near / hook.SOCKETS / "1.sock"
     place.parent.mkdir(parents=True)
     with socket.socket(socket.AF_UNIX) as hanging:
         hanging.bind(str(place))
         hanging.listen()
-        assert "recall call-1" in call("codex", ran(LONG), "PostToolUse")["reason"]
+        assert "recall call-1" in call()["reason"]
         assert place.exists()
-    assert "recall call-1" in call("codex", ran(LONG), "PostToolUse")["reason"]
+    assert "recall call-1" in call()["reason"]
     assert not place.exists()
-    with answering_hooks(data):
+    with answering_hooks(near):
         monkeypatch.setattr("refold._install.hook_server.answer_to", lambda *_: (_ for _ in ()).throw(ValueError))
-        assert "recall call-1" in call("codex", ran(LONG), "PostToolUse")["reason"]
+        assert "recall call-1" in call()["reason"]
+
+
+def test_a_folder_whose_path_is_too_long_for_a_socket_has_none(tmp_path: Path) -> None:
+    folder = tmp_path / ("long" * 40)
+    with answering_hooks(folder):
+        assert not list((folder / hook.SOCKETS).iterdir())
 
 
 def test_the_installed_command_shortens_with_the_packages_of_its_python(data: Path) -> None:

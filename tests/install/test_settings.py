@@ -224,6 +224,8 @@ def test_gemini_cli_s_settings_are_restored(content: bytes | None, refold: Refol
     assert refold("install", "gemini-cli").exit_code == 0
     settings = json.loads(path.read_bytes())
     assert len(settings["hooks"]["AfterTool"]) == 1
+    (compression,) = settings["hooks"]["PreCompress"]
+    assert compression["matcher"] == "manual"  # the automatic one comes before every request
     assert settings["mcpServers"]["refold"]["args"][-1] == "mcp"
     path.write_text(json.dumps(settings, indent=4))  # as the agent writes it
     refold("uninstall", "gemini-cli")

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["edits"]
 
-HOOKS, SERVER = ("hooks", "AfterTool"), ("mcpServers", "refold")  # PreCompress comes before every request: too often
+# With what they are limited to: an automatic PreCompress comes before every request, whether it compacts or not.
+EVENTS = {"AfterTool": "*", "PreCompress": "manual"}
+SERVER = ("mcpServers", "refold")
 
 
 def edits(options: InstallOptions) -> list[FileEdit]:
@@ -45,10 +47,10 @@ def _without_gateway(text: str, _before: str) -> str:
 
 def _added(options: InstallOptions, name: str, text: str) -> str:
     json_edit.parsed(text, name)
-    if options.hooks:
-        command = options.hook_command("gemini-cli", HOOKS[-1])
+    for event, matcher in EVENTS.items() if options.hooks else ():
+        command = options.hook_command("gemini-cli", event)
         hook = {"name": "refold", "type": "command", "command": command, "timeout": 10_000}
-        text = json_edit.append_item(text, HOOKS, {"matcher": "*", "hooks": [hook]}, name)
+        text = json_edit.append_item(text, ("hooks", event), {"matcher": matcher, "hooks": [hook]}, name)
     if options.mcp:
         program, arguments = options.server
         text = json_edit.set_value(text, SERVER, {"command": program, "args": arguments}, name)
@@ -56,5 +58,6 @@ def _added(options: InstallOptions, name: str, text: str) -> str:
 
 
 def _removed(name: str, text: str, before: str) -> str:
-    text = json_edit.remove_items(text, HOOKS, is_hook, before, name)
+    for event in EVENTS:
+        text = json_edit.remove_items(text, ("hooks", event), is_hook, before, name)
     return json_edit.restored(text, before, SERVER, is_server, name)[0]

@@ -33,7 +33,7 @@ DIGEST = "digest.json"
 SESSION = "session.json"  # what a digest is made of, where the agent has no file of it
 NOTED = "prepared"
 SOCKETS = "sockets"  # the folder of those that a running `refold mcp` listens at
-PATIENCE = 0.5  # seconds for each step of an answer from there
+PATIENCE = 2.0  # seconds for each step of an answer from there
 SERVED = b"+"  # how such an answer begins, so that one that was cut off is known
 
 

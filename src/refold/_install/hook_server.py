@@ -23,13 +23,18 @@ def answering_hooks(folder: Path) -> Iterator[None]:
     """
     place = folder / SOCKETS / f"{os.getpid()}.sock"
     try:
+        listener = socket.socket(socket.AF_UNIX)
+    except AttributeError:  # Windows
+        yield
+        return
+    try:
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         place.unlink(missing_ok=True)
-        listener = socket.socket(socket.AF_UNIX)
         listener.bind(str(place))
         place.chmod(0o600)
         listener.listen(8)
-    except (AttributeError, OSError):  # Windows, or a path that is too long
+    except OSError:  # a path that is too long for one
+        listener.close()
         yield
         return
     Thread(target=_serve, args=(listener, str(folder)), daemon=True).start()
