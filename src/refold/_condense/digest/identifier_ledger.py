@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from refold._condense.call_facts import reads, writes
+from refold._condense.call_facts import is_shell, reads, writes
 from refold._condense.call_outline import call_line
 from refold._condense.digest.identifier_kinds import (
     NAMED,
@@ -51,6 +51,8 @@ MESSAGES = "messages"
 ELSEWHERE = "elsewhere"  # in digests of earlier releases
 PATHS, NAMES, ADDRESSES, IDS, NUMBERS = ORDER = ("paths", "names", "addresses", "ids", "numbers")
 TITLES: dict[IdentifierKind, str] = {"path": PATHS, "url": ADDRESSES, "id": IDS, "number": NUMBERS}
+# Kinds of which a word that a command printed once is asked for again in one of two hundred cases.
+PASSING: frozenset[IdentifierKind] = frozenset({"name", "dotted", "url"})
 SEVERAL = 4  # identifiers that are worth a line of their own
 IN_CONTEXT = ("path", "words", "url", "id", "number")  # kinds that what stands around them decides on
 # Of JSON, in this order: what then stands behind a backslash is of the text inside.
@@ -156,6 +158,8 @@ def ledger(
         if len(atoms) >= limit:
             break
         word, number = candidate.word, candidate.number
+        if number != EARLIER and kind in PASSING and _only_printed(view, candidate, pieces[number]):
+            continue
         if number == EARLIER:
             written, source = earlier[word]
         else:
@@ -168,6 +172,14 @@ def ledger(
         if written and not (label and labels[label] > MOST_VALUES):  # more are a column of a table
             atoms.append(Atom(word, source, -negative, "path" if kind == "words" else kind, written))
     return tuple(atoms)
+
+
+def _only_printed(view: View, candidate: _Candidate, piece: RemovedPiece) -> bool:
+    """Tell whether a word stood once, in what a command printed, and nobody took it up."""
+    if candidate.used or candidate.seen >= REPEATED or not isinstance(piece.part, ToolResult):
+        return False
+    call = view.call_of(piece.message, piece.part)
+    return call is not None and is_shell(call) and reads(call) is None
 
 
 def _of_kinds(

@@ -117,7 +117,7 @@ def digest_text(
 
     `messages` are originals in order; `staying` is what stays in the view, so that nothing is said twice.
     The digest will stand before the message `before`, or at the beginning.
-    `limit` is in tokens, 13 to 42 % of the goal by default. Pinned sentences of `messages` are always all there.
+    `limit` is in tokens, 13 to 26 % of the goal by default. Pinned sentences of `messages` are always all there.
     `account` is what a model says of it. `block` is a section that stands there as it is, within the limit.
     """
     limit = limit_of(view) if limit is None else limit
