@@ -431,4 +431,4 @@ def _wrong(name: str, value: object, place: str) -> UsageError:
     kind = get_type_hints(Settings)[name]
     by_kind = BY_KIND["bool" if kind is bool else "int" if kind in (int, int | None) else "text"]
     where = place if place != ARGUMENT else f"argument {name}"
-    return UsageError(f"{where} = {value!r} cannot be {name}: {REMEDIES.get(name, by_kind)}")
+    return UsageError(f"{where} = {value!r} is not valid: {REMEDIES.get(name, by_kind)}")

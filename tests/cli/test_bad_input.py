@@ -92,6 +92,56 @@ def test_an_unknown_model_in_the_file_asks_for_a_window(run: Run, tmp_path: Path
     assert run("plan", tmp_path / "own.json", "--window", "8k").exit_code == 0
 
 
+def test_what_an_unknown_model_is_advised_to_look_up_lists_models(run: Run, chat: Path) -> None:
+    for command in (("plan", chat, "--model", "gtp-4o"), ("models", "gtp-4o")):
+        refused(run(*command), "did you mean gpt-4o?", "`refold models 4o`")
+    assert "gpt-4o" in run("models", "4o").stdout
+    counted = run("stats", chat, "--model", "gtp-4o")
+    assert (counted.exit_code, "default tokenizer" in counted.stderr) == (0, True)
+
+
+def test_an_unknown_provider_is_refused(run: Run) -> None:
+    refused(run("models", "gpt-4o", "--provider", "azzure"), "'azzure'", "did you mean azure?")
+    assert run("models", "gpt-4o", "--provider", "azure").exit_code == 0
+
+
+def test_a_store_that_is_none_is_refused_as_it_was_typed(run: Run, chat: Path, tmp_path: Path) -> None:
+    for command in (["sessions", "list"], ["mcp"], ["sessions", "import", str(chat)]):
+        before = chat.read_bytes(), sorted(tmp_path.iterdir())
+        refused(run(*command, "--store", chat), str(chat))
+        refused(run(*command, "--store", tmp_path), str(tmp_path))
+        assert (chat.read_bytes(), sorted(tmp_path.iterdir())) == before
+
+
+def test_a_file_that_cannot_be_imported_leaves_no_store_behind(run: Run, chat: Path, tmp_path: Path) -> None:
+    refused(run("sessions", "import", chat, "--store", tmp_path / "new.db"), "chat.json", "refold sessions export")
+    assert not (tmp_path / "new.db").exists()
+
+
+def test_a_program_or_folder_that_is_not_there_is_refused_before_anything_starts(run: Run, tmp_path: Path) -> None:
+    refused(run("run", "--store", tmp_path / "g.db", "--", "no-such-program"), "no-such-program", "no such program")
+    assert not list(tmp_path.iterdir())
+    refused(run("mcp", "--folder", tmp_path / "absent"), "--folder", "absent")
+    refused(run("serve", "--check", "--openai-key-file", tmp_path / "absent"), "--openai-key-file", "absent")
+
+
+def test_no_place_to_write_to_is_refused(run: Run, chat: Path) -> None:
+    refused(run("compact", chat, "--window", "8k", "--out", ""), "is empty", "standard output")
+
+
+def test_of_many_notes_about_files_a_few_are_told(run: Run, tmp_path: Path) -> None:
+    for name in ("one.jsonl", "two.jsonl"):
+        bodies = [
+            {"model": "gpt-4o", "messages": messages} for messages in ([{"role": "user", "content": "hi"}], [], [])
+        ]
+        (tmp_path / name).write_text("".join(f"{json.dumps(body)}\n" for body in bodies) + "oops\n" * 50)
+    alone = run("check", tmp_path / "one.jsonl", "--window", "8k", "--lenient").stderr.splitlines()
+    both = run("check", tmp_path, "--window", "8k", "--lenient").stderr.splitlines()
+    assert len(alone) == 2
+    assert [line.partition(".jsonl: ")[0].rpartition("/")[2] for line in both] == ["one", "one", "two", "two"]
+    assert both[1].endswith("and 1 more; `refold stats --lenient` lists them all")
+
+
 def test_no_budget_at_all_is_asked_for(run: Run, chat: Path) -> None:
     refused(run("plan", chat), "--window", "--model", "--budget")
 

@@ -407,6 +407,18 @@ def test_new_ids_differ_and_sort_by_time():
     assert sorted(id[:15] for id in ids) == [id[:15] for id in ids]
 
 
+def test_a_session_is_rewound_only_to_as_many_messages_as_it_has(store):
+    session = Session(store, "few", format="openai-chat")
+    session.append([{"role": "user", "content": text} for text in ("one", "two")])
+    for beyond in (99, -99):
+        with pytest.raises(UsageError, match=r"has 2 messages"):
+            session.rewind_messages(beyond)
+    session.rewind_messages(2)
+    assert len(session.messages) == 2
+    session.rewind_messages(-2)
+    assert session.messages == []
+
+
 def test_a_session_counts_from_the_providers_own_compaction_on_and_rewinds_to_all_originals(store):
     log = "a line of the log of a build that took a while\n"
     block = {"type": "compaction", "content": "Earlier the parser was ported to port 8443."}

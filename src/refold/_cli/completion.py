@@ -9,7 +9,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 @click.command("completion")
-@click.argument("shell", type=click.Choice(SHELLS))
+@click.argument("shell", type=click.Choice(SHELLS), metavar="[bash|zsh|fish]")
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:
     """Print the script that completes `refold` in a shell.

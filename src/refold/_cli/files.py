@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["STDIN", "InputConversation", "Named", "conversations", "expanded", "only", "placed", "read"]
 
 STDIN = "-"
+NOTES = 5  # about one file; a damaged one may have thousands
 
 
 class Named(Struct, frozen=True):
@@ -110,8 +111,12 @@ def read(path: str, how: ReadOptions, *, alone: bool = True) -> list[InputConver
     except UnreadableTranscript as error:
         message = str(error).replace("<bytes>", label).replace("read leniently", "read with --lenient")
         raise UnreadableTranscript(message) from None
-    for note in conversations[0].notes if how.lenient else ():
+    notes = conversations[0].notes if how.lenient else ()
+    shown = NOTES if alone else 1
+    for note in notes[:shown]:
         show.note(f"{label}: {note}")
+    if len(notes) > shown:
+        show.note(f"{label}: and {len(notes) - shown:,} more; `refold stats --lenient` lists them all")
     if alone and how.select is None and len(conversations) > 1:
         show.note(f"{label}: holds {len(conversations)} conversations, this is the first: --select 2, or --select all")
     chosen = selected(conversations, how.select, label)

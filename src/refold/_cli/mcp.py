@@ -68,7 +68,7 @@ def command(
 
 
 def _source(store: str | None, named: tuple[str, ...], folder: str | None, *, writable: bool) -> Source:
-    from refold.errors import UsageError
+    from refold.errors import StoreError, UsageError
 
     if store is not None:
         from refold._mcp.store_source import StoredSessions
@@ -77,12 +77,17 @@ def _source(store: str | None, named: tuple[str, ...], folder: str | None, *, wr
 
         if missing := missing_file(store):
             raise UsageError(f"there is no store {missing}: check the name")
-        return StoredSessions(open_store(store, read_only=not writable))
+        try:
+            return StoredSessions(open_store(store, read_only=not writable))
+        except StoreError as error:
+            raise UsageError(str(error)) from None
     from refold._mcp.agent_folders import agent_folders
     from refold._mcp.session_files import SessionFiles
 
     for name in named:
         if not os.path.exists(name):
             raise UsageError(f"{name}: no such file or folder: check the name")
+    if folder and not os.path.isdir(folder):
+        raise UsageError(f"--folder {folder}: no such folder: check the name")
     place = folder or os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
     return SessionFiles(place, agent_folders(), named)

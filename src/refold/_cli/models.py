@@ -29,9 +29,12 @@ def command(model: str | None, provider: str | None, limit: int, as_json: bool) 
     """
     from refold._cli import show
     from refold._text.suggestions import did_you_mean
-    from refold.errors import UnknownModel
+    from refold.errors import UnknownModel, UsageError
     from refold.models import _catalog as catalog
+    from refold.models._names import provider_key
 
+    if provider is not None and provider_key(provider) not in (providers := catalog.providers()):
+        raise UsageError(f"there is no provider {provider!r}{did_you_mean(provider, providers)}")
     if model is None:
         _all(as_json)
         return
@@ -40,9 +43,7 @@ def command(model: str | None, provider: str | None, limit: int, as_json: bool) 
     guess = window.source == "default"
     if guess and not matches:
         near = did_you_mean(model, catalog.known())
-        raise UnknownModel(
-            f"no table knows model {model}{near}: look for a part of its name, as in `refold models claude`"
-        )
+        raise UnknownModel(f"no table knows model {model}{near}: give an id that {catalog.listing(model)} shows")
     if as_json:
         show.emit({"model": model, "window": window, "prices": prices, "matching": matches[:limit]})
         return

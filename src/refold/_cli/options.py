@@ -465,6 +465,6 @@ def _known(model: str | None, *, in_file: bool) -> None:
         named = (
             f"the file names the model {model}, which no table knows" if in_file else f"no table knows model {model}"
         )
-        raise UnknownModel(f"{named}{near}: give --window, or look for its name with `refold models {model}`")
+        raise UnknownModel(f"{named}{near}: give --window, or an id that {catalog.listing(model)} shows")
     if known.assumed:
         show.note(f"model {model} is in no table: its window is taken to be {known.window:,} tokens, as a near name's")

@@ -34,6 +34,8 @@ def writable(out: str, *, create_folders: bool = False) -> None:
     """
     if out == STDIN:
         return
+    if not out:
+        raise UsageError("the place to write to is empty: name a file, or `-` for standard output")
     folder = os.path.dirname(os.path.abspath(out))
     while create_folders and not os.path.exists(folder):
         folder = os.path.dirname(folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 from secrets import token_urlsafe
@@ -38,6 +39,8 @@ def command(words: tuple[str, ...], acts: dict[str, Any]) -> int:
     """
     if words[0].startswith("-"):
         raise click.UsageError(f"there is no option {words[0]}: options of refold stand before --, COMMAND after it")
+    if shutil.which(words[0]) is None:
+        raise _unrunnable(words[0], "no such program")
     admin_token = token_urlsafe(32)  # of this gateway alone: those of the environment are for others
     settings = gateway_settings(acts, port=0, admin_token=admin_token)
     if settings.needs_token:
@@ -53,10 +56,13 @@ def command(words: tuple[str, ...], acts: dict[str, Any]) -> int:
         try:
             code = _ran(list(words), environment)
         except OSError as error:
-            message = f"{words[0]} cannot be run ({error.strerror}): name a program that is there, with its path"
-            raise click.UsageError(message) from None
+            raise _unrunnable(words[0], str(error.strerror)) from None
     click.echo(f"refold: {_report(gateway.gateway.metrics)}", err=True)
     return code
+
+
+def _unrunnable(program: str, reason: str) -> click.UsageError:
+    return click.UsageError(f"{program} cannot be run ({reason}): name a program that is there, with its path")
 
 
 def _unproxied() -> dict[str, str]:
@@ -69,7 +75,10 @@ def _unproxied() -> dict[str, str]:
 def _report(metrics: Metrics) -> str:
     """Say what was done and saved; plans that only cut new output are told apart from compactions."""
     requests, compactions, cuts = metrics.total_requests, metrics.total_compactions, metrics.total_cuts
+    requests += metrics.total_refused
     parts = [f"{requests:,} request{'s'[: requests != 1]}", f"{compactions:,} compaction{'s'[: compactions != 1]}"]
+    if refused := metrics.total_refused:
+        parts.insert(1, f"{refused:,} of them answered with an error of the gateway")
     if cuts:
         parts.append(f"new output cut {cuts:,} time{'s'[: cuts != 1]}")
     if shadows := metrics.total_shadows:

@@ -337,7 +337,11 @@ def _key(provider: str, file: str | None) -> str:
     """Return the key that the gateway has for a provider: of a file, or of the environment."""
     if file is None:
         return os.environ.get(KEYS[provider], "")
-    key = Path(file).expanduser().read_text().strip()
+    try:
+        key = Path(file).expanduser().read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise click.UsageError(f"--{provider}-key-file {file} cannot be read ({reason}): name a text file") from None
     if not key:
         raise click.UsageError(f"--{provider}-key-file {file}: there is no key in it")
     return key

@@ -32,7 +32,12 @@ def command(
     from refold._cli import files as reading
     from refold._cli import show
     from refold._inspect.token_table import tallied
+    from refold._text.suggestions import did_you_mean
+    from refold.models import _catalog as catalog
 
+    if model is not None and catalog.window(model).source == "default":
+        near = did_you_mean(model, catalog.known())
+        show.note(f"no table knows model {model}{near}: counted with the default tokenizer")
     token_tables = [
         tallied(talk.recorded, talk.label, model=model, counter=counter, top=limit)
         for talk in reading.conversations(files, how, "Counting")

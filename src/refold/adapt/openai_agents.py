@@ -143,7 +143,8 @@ class CompactionSession:
     async def pop_item(self) -> Any:
         """Remove the newest item, and return it; None where there is none."""
         newest = self.session.messages[-1:]
-        self.session.rewind_messages()
+        if newest:
+            self.session.rewind_messages()
         return newest[0] if newest else None
 
     async def clear_session(self) -> None:

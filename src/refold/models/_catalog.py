@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from refold.core.budget import Budget, TableReserve
 from refold.errors import BadBudget
-from refold.models._names import candidates, provider_key, split
+from refold.models._names import PROVIDERS, candidates, provider_key, split
 from refold.models._provider_factors import request_provider
 
 if TYPE_CHECKING:
@@ -33,9 +33,11 @@ __all__ = [
     "Window",
     "find",
     "known",
+    "listing",
     "neurolink_window",
     "output_reserve",
     "prices",
+    "providers",
     "table",
     "table_budget",
     "window",
@@ -170,6 +172,18 @@ def prices(model: str | None, provider: str | None = None) -> Prices | None:
 def known() -> tuple[str, ...]:
     """Return the id of every model in the table, sorted."""
     return tuple(sorted(table().models))
+
+
+def providers() -> tuple[str, ...]:
+    """Return the names of all providers in the tables, sorted."""
+    prefixes = {provider_key(id.partition("/")[0]) for id in table().models if "/" in id}
+    return tuple(sorted({*prefixes, *PROVIDERS.values(), *map(provider_key, _overlays().neurolink)}))
+
+
+def listing(model: str) -> str:
+    """Return the command that lists models with a part of this name, or else of a well-known one."""
+    parts = sorted(re.findall(r"[a-z0-9.]{2,}", model.lower()), key=len, reverse=True)
+    return f"`refold models {next((part for part in parts if find(part, 1)), 'claude')}`"
 
 
 def find(query: str, limit: int = 50) -> list[CatalogMatch]:

@@ -513,10 +513,13 @@ class Session:
         Plans that were made with messages that go are deactivated.
 
         Raises:
+            UsageError: there are not so many messages.
             WriteConflict: another process wrote first.
         """
         ids = self._log.state.ids
-        count = to if to >= 0 else max(len(ids) + to, 0)
+        count = to if to >= 0 else len(ids) + to
+        if not 0 <= count <= len(ids):
+            raise UsageError(f"session {self.id} has {len(ids):,} messages, and rewind_messages({to}) asks for more")
         if count < len(ids):
             self._rewind_to(self._log.state.at_message(ids[count - 1]) if count else Position(ROOT, 0, ()))
 

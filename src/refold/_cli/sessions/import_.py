@@ -20,11 +20,12 @@ def command(file: str, store: str | None, id: str | None) -> None:
     """
     from refold._cli import show
     from refold.errors import UnreadableTranscript, UsageError, WriteConflict
-    from refold.sessions import import_session
+    from refold.sessions import MemoryStore, import_session
 
     try:
         with click.open_file(file, encoding="utf-8") as stream:
             lines = stream.read().splitlines()
+        import_session(MemoryStore(), lines, id)  # so that a damaged file leaves no store behind
         with stored_sessions.opened_store(store, create=True) as place:
             imported = import_session(place, lines, id)
             show.line(f"{imported}: imported into {place.name}")

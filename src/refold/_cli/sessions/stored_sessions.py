@@ -13,7 +13,7 @@ from refold import formats
 from refold._cli import options
 from refold._inspect.ages import ago
 from refold.core.edits import Hide, Insert, Rewrite
-from refold.errors import RefoldError, SessionNotFound, UsageError
+from refold.errors import RefoldError, SessionNotFound, StoreError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,7 +55,7 @@ def opened_store(place: str | None, settings: Settings | None = None, *, create:
     only for a chat and with `create`: who looks into one has misspelt its name, or has no sessions yet.
 
     Raises:
-        UsageError: there is no store at the place that was named.
+        UsageError: there is no store at the place that was named, or it cannot be opened.
     """
     from refold.config import Settings
     from refold.sessions import open_store
@@ -69,7 +69,12 @@ def opened_store(place: str | None, settings: Settings | None = None, *, create:
         missing = None if create else missing_file(where)
         if missing and where:
             raise UsageError(f"there is no store {missing}: check the name")
-        store = open_store("memory" if missing else where)
+        try:
+            store = open_store("memory" if missing else where)
+        except StoreError as error:
+            if place is None:
+                raise
+            raise UsageError(str(error)) from None  # what was typed is no store
     try:
         yield store
     finally:

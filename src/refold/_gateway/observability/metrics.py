@@ -115,6 +115,7 @@ class Metrics:
         self._spared = 0
         self.total_saved = 0
         self.total_requests = 0
+        self.total_refused = 0
         self.total_compactions = 0
         self.total_shadows = 0  # plans that were made and not put in force
         self.total_cuts = 0  # plans that cut new output alone
@@ -161,6 +162,7 @@ class Metrics:
 
     def refused(self, provider: str, code: str) -> None:
         """Count a request that is answered with an error of the gateway's own."""
+        self.total_refused += 1
         self.errors.labels(provider, code).inc()
         log_event(logging.WARNING, "refused", provider=provider, code=code)
 
