@@ -41,6 +41,15 @@ def test_a_session_is_compacted_where_it_is_and_the_original_is_kept_beside_it(r
     assert done.stdout == ""
 
 
+def test_stats_of_a_session_that_was_compacted_count_its_context(run: Run, session: Path) -> None:
+    assert run("compact", "--in-place", *SMALL, session).exit_code == 0
+    done = run("stats", session, "--json")
+    counted = json.loads(done.stdout)
+    assert counted["messages"] == len(transcripts.continued(session.read_bytes()).messages)
+    assert counted["messages"] < len(transcripts.read(session)[0].messages)
+    assert "messages before the session's last compaction" in done.stderr
+
+
 def test_a_backup_that_is_there_is_never_overwritten(run: Run, session: Path) -> None:
     original = Path(f"{session}.orig")
     original.write_text("of an earlier compaction")

@@ -37,6 +37,17 @@ def test_a_terminal_gets_colour_unless_it_is_declined(run: Run, chat: Path) -> N
     assert "\x1b[3" not in plain
 
 
+@pytest.mark.skipif(os.name == "nt", reason="the shell of a Unix system")
+@pytest.mark.parametrize("command", ["stats -", "plan - --window 8k", "sessions import -"])
+def test_a_closed_standard_input_is_told_in_one_line(tmp_path: Path, command: str) -> None:
+    script = f"{sys.executable} -m refold {command} <&-"
+    env = os.environ | {"REFOLD_STORE": str(tmp_path / "s.db")}
+    done = subprocess.run(["sh", "-c", script], env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("refold: ")
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize("columns", ["60", "80", "140"])
 def test_no_line_is_wider_than_the_terminal(run: Run, chat: Path, columns: str) -> None:
     env = {"FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": columns}

@@ -23,7 +23,17 @@ if TYPE_CHECKING:
 
     from refold._cli.options import ReadOptions
 
-__all__ = ["STDIN", "InputConversation", "Named", "conversations", "expanded", "only", "placed", "read"]
+__all__ = [
+    "STDIN",
+    "InputConversation",
+    "Named",
+    "conversations",
+    "expanded",
+    "only",
+    "placed",
+    "read",
+    "standard_input",
+]
 
 STDIN = "-"
 NOTES = 5  # about one file; a damaged one may have thousands
@@ -100,11 +110,12 @@ def read(path: str, how: ReadOptions, *, alone: bool = True) -> list[InputConver
     """Return the selected conversations of one file; one that is read `alone` gets a spinner and a hint.
 
     Raises:
+        UsageError: standard input is closed.
         UnreadableTranscript: no transcript, or none of that kind or selection.
         UnknownFormat: a format named that is not there, or is not that of the messages.
     """
     label = "standard input" if path == STDIN else path
-    source = sys.stdin.buffer.read() if path == STDIN else path
+    source = standard_input() if path == STDIN else path
     try:
         with show.working(f"Reading {label}", alone=alone):
             conversations = transcripts.read(source, lenient=how.lenient, kind=how.kind)
@@ -112,11 +123,11 @@ def read(path: str, how: ReadOptions, *, alone: bool = True) -> list[InputConver
         message = str(error).replace("<bytes>", label).replace("read leniently", "read with --lenient")
         raise UnreadableTranscript(message) from None
     notes = conversations[0].notes if how.lenient else ()
-    shown = NOTES if alone else 1
-    for note in notes[:shown]:
+    limit = NOTES if alone else 1
+    for note in notes[:limit]:
         show.note(f"{label}: {note}")
-    if len(notes) > shown:
-        show.note(f"{label}: and {len(notes) - shown:,} more; `refold stats --lenient` lists them all")
+    if len(notes) > limit:
+        show.note(f"{label}: and {len(notes) - limit:,} more; `refold stats --lenient` lists them all")
     if alone and how.select is None and len(conversations) > 1:
         show.note(f"{label}: holds {len(conversations)} conversations, this is the first: --select 2, or --select all")
     chosen = selected(conversations, how.select, label)
@@ -126,6 +137,17 @@ def read(path: str, how: ReadOptions, *, alone: bool = True) -> list[InputConver
         )
         for item in chosen
     ]
+
+
+def standard_input() -> bytes:
+    """Return all that comes from standard input.
+
+    Raises:
+        UsageError: it is closed.
+    """
+    if sys.stdin is None:
+        raise UsageError("standard input is closed: name a file")
+    return sys.stdin.buffer.read()
 
 
 def placed(error: UsageError, label: str) -> UsageError:

@@ -26,22 +26,26 @@ def command(
 ) -> None:
     """Show where the tokens go: roles, tools, files, turns.
 
-    Tokens are shown by role, kind, tool, file and turn, with the largest messages. Of several conversations each has a
-    row.
+    Tokens are shown by role, kind, tool, file and turn, with the largest messages. Of a session that was compacted the
+    messages since then are counted, which are its context. Of several conversations each has a row.
     """
     from refold._cli import files as reading
     from refold._cli import show
     from refold._inspect.token_table import tallied
     from refold._text.suggestions import did_you_mean
     from refold.models import _catalog as catalog
+    from refold.transcripts._conversation import beginning_at, context_start
 
     if model is not None and catalog.window(model).source == "default":
         near = did_you_mean(model, catalog.known())
         show.note(f"no table knows model {model}{near}: counted with the default tokenizer")
-    token_tables = [
-        tallied(talk.recorded, talk.label, model=model, counter=counter, top=limit)
-        for talk in reading.conversations(files, how, "Counting")
-    ]  # fmt: skip
+    token_tables: list[TokenTable] = []
+    for talk in reading.conversations(files, how, "Counting"):
+        if start := context_start(talk.recorded):
+            earlier = show.many(start, "message")
+            show.note(f"{talk.label}: {earlier} before the session's last compaction, which the model no longer sees")
+        context = beginning_at(talk.recorded, start)
+        token_tables.append(tallied(context, talk.label, model=model, counter=counter, top=limit))
     if as_json:
         show.emit(token_tables[0] if len(token_tables) == 1 else token_tables)
     elif len(token_tables) == 1:

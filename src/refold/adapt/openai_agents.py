@@ -143,8 +143,7 @@ class CompactionSession:
     async def pop_item(self) -> Any:
         """Remove the newest item, and return it; None where there is none."""
         newest = self.session.messages[-1:]
-        if newest:
-            self.session.rewind_messages()
+        self.session.rewind_messages(-len(newest))
         return newest[0] if newest else None
 
     async def clear_session(self) -> None:

@@ -18,13 +18,15 @@ def command(file: str, store: str | None, id: str | None) -> None:
     FILE is what `refold sessions export` wrote; `-` is standard input.
     All of it is stored or nothing. A store that does not exist yet is created.
     """
-    from refold._cli import show
+    from pathlib import Path
+
+    from refold._cli import files, show
     from refold.errors import UnreadableTranscript, UsageError, WriteConflict
     from refold.sessions import MemoryStore, import_session
 
     try:
-        with click.open_file(file, encoding="utf-8") as stream:
-            lines = stream.read().splitlines()
+        content = files.standard_input() if file == files.STDIN else Path(file).read_bytes()
+        lines = content.decode().splitlines()
         import_session(MemoryStore(), lines, id)  # so that a damaged file leaves no store behind
         with stored_sessions.opened_store(store, create=True) as place:
             imported = import_session(place, lines, id)
