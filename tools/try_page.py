@@ -20,6 +20,7 @@ import tempfile
 import time
 from base64 import b64decode
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from refold._gateway.server.serving import Serving
 from refold._gateway.settings import GatewaySettings
+from refold.core.budget import Share
 from refold.testing.provider import ScriptedProvider
 from tools.page_store import fill
 
@@ -48,6 +50,9 @@ VIEWS = {
     "tokens": "/c/orderdesk/tokens",
     "must-hold": "/c/orderdesk/must-hold",
     "search": "/search?q=invoice",
+    "compact": "/c/orderdesk/compact?preview=1",
+    "question": "/c/orderdesk/policy?policy=opal",
+    "reports": "/reports?id=orderdesk",
 }
 PICTURED = ("list", "conversation", "messages", "compare", "tokens", "must-hold")
 WIDTHS, SCHEMES = (320, 800, 1400), ("light", "dark")
@@ -95,6 +100,7 @@ def main() -> int:
             by_keyboard(browser, base, token, faults)
             without_scripts(browser, base, token, faults)
         beside_an_agent(browser, folder, faults)
+        acts_by_keyboard(browser, folder, faults)
         browser.close()
     print(f"{faults.count} faults")
     return 1 if faults.count else 0
@@ -225,11 +231,49 @@ def beside_an_agent(browser: Browser, folder: str, faults: Faults) -> None:
             page.context.close()
 
 
+def acts_by_keyboard(browser: Browser, folder: str, faults: Faults) -> None:
+    """Watch the card of a compaction while an agent works, and take the compaction back by keyboard."""
+    with ScriptedProvider() as provider:
+        settings = GatewaySettings(
+            upstreams={"openai": provider.openai_url}, port=0, admin_token=TOKEN, store=f"{folder}/acts.db",
+            window=400_000, trigger=Share(0.5), background=False,
+        )  # fmt: skip
+        with Serving(settings) as serving, ThreadPoolExecutor(1) as agent:
+            page, said = opened(browser, f"{serving.url}/page", TOKEN, 1200, "light")
+            ask(serving.url, 2)
+            page.reload()
+            follow(page, "/c/conv_", faults)
+            faults.check(not page.locator("#card article").count(), "there is a card before any compaction")
+            asked = agent.submit(ask, serving.url, 400)
+            page.wait_for_selector(".card.running", timeout=30_000)
+            moves = page.evaluate("getComputedStyle(document.querySelector('.pulse')).animationName")
+            faults.check(moves == "pulse", "the card of a compaction that runs does not pulse")
+            page.screenshot(path=f"{folder}/card.png")
+            page.wait_for_selector(".card.done", timeout=30_000)
+            asked.result()
+            faults.check(not page.locator(".card.running").count(), "the card of a done compaction pulses")
+            page.reload()
+            faults.check(page.locator(".card.done").count() == 1, "the card is not there on reload")
+            shortened = len(provider.received[-1].body["messages"])
+            follow(page, "/rewind?plan=", faults)
+            faults.check(page.get_by_text("tokens of originals come back").count(), "a rewind does not say its cost")
+            with page.expect_navigation():
+                page.keyboard.press("Enter")  # the button has the focus
+            faults.check(page.url.endswith("#acts"), "a rewind by keyboard leads nowhere")
+            ask(serving.url, 400)
+            brought = provider.received[-1].body["messages"]
+            faults.check(shortened < len(brought) == 801, "the originals are not in the next request")
+            follow(page, "/undo?step=", faults)
+            faults.check(page.get_by_role("button", name="Go there again").count(), "a rewind cannot be undone")
+            faults.check(not said, f"while an agent works the console says {said}")
+            page.context.close()
+
+
 def ask(url: str, turns: int) -> None:
     """Send a request with so many turns through a gateway."""
     messages: list[dict[str, str]] = [{"role": "user", "content": "Read all files."}]
     for number in range(turns):
-        messages += [{"role": "assistant", "content": f"File {number}: " + "word " * 400}]
+        messages += [{"role": "assistant", "content": f"File {number}: " + f"word{number} " * 400}]
         messages += [{"role": "user", "content": "Go on."}]
     body = json.dumps({"model": "gpt-4o", "messages": messages}).encode()
     request = Request(f"{url}/v1/chat/completions", body, {"content-type": "application/json"})  # noqa: S310
