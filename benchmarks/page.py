@@ -2,7 +2,7 @@
 
     python -m benchmarks.page [--conversations N] [--messages N]
 
-Both are made in a SQLite file in a temporary folder, which takes a minute or two. Each address is opened through the
+Both are made in a SQLite file in a temporary folder, which takes some ten minutes. Each address is opened through the
 ASGI application, the first time and again, when what did not change is remembered; printed are the seconds on the
 clock and of the processor.
 """

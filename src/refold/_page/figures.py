@@ -7,6 +7,7 @@ ratio that the known ones show. So no message is read for them.
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -41,6 +42,7 @@ __all__ = [
 
 PER_CHARACTER = 0.25  # tokens, where nothing is known of a conversation
 MILLION = 1_000_000
+REMEMBERED = 8  # histories, as many as are remembered themselves
 
 
 class ContextLimits(Struct, frozen=True):
@@ -129,8 +131,9 @@ def limits_of(history: History) -> ContextLimits:
     return ContextLimits(policy.name, str(model), budget.window, trigger, goal)
 
 
-def points_of(history: History) -> list[SizePoint]:
-    """Return the size of the conversation after each step of its log."""
+@lru_cache(REMEMBERED)
+def points_of(history: History) -> Sequence[SizePoint]:
+    """Return the size of the conversation after each step of its log; it is remembered for some histories."""
     ratio, fixed = _calibrated(history)
     state, points = SessionState(), list[SizePoint]()
     total = 0  # characters

@@ -71,6 +71,7 @@ class History:
         self._read = read
         self.resent = head.id.startswith(GATEWAYS)  # its client sends all messages again: none of them can leave
         self.state = self.at(len(self.events))
+        self._view_now: list[ViewRow] | None = None
 
     def at(self, step: int) -> SessionState:
         """Return the state after the first so many events."""
@@ -112,6 +113,13 @@ class History:
 
     def view(self, state: SessionState) -> list[ViewRow]:
         """Return the places of the conversation at a state, in order, those left out included."""
+        if state is not self.state:
+            return self._view_at(state)
+        if self._view_now is None:  # asked for by every page of messages
+            self._view_now = self._view_at(state)
+        return self._view_now
+
+    def _view_at(self, state: SessionState) -> list[ViewRow]:
         plans = without_dangling_edits(state.active_plans, state.ids)
         hidden = {id for plan in plans for edit in plan.edits if isinstance(edit, Hide) for id in edit.messages}
         numbers = self.numbers
