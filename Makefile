@@ -16,7 +16,7 @@ ADAPTERS := agent-framework google-adk haystack langchain litellm openai-agents 
 # Those that are no Python: a folder of js/ with its tests. They run with all adapters, where npm is installed.
 SHIMS := $(if $(filter file,$(origin ADAPTERS)),$(if $(shell command -v npm),refold-ai-sdk))
 
-.PHONY: demo demo-page test test-deep adapters quick lint types docs screenshots page-pictures try-page site dist changelog lock lock-adapters clean
+.PHONY: demo demo-page test test-deep adapters quick lint types docs screenshots notebooks page-pictures try-page site dist changelog lock lock-adapters clean
 
 demo: $(VENV)/.ready
 	$(BIN)/refold demo
@@ -73,6 +73,10 @@ try-page: $(VENV)/.ready-dev
 page-pictures: $(VENV)/.ready-dev
 	$(BIN)/python -m tools.try_page --pictures
 
+# Runs the notebooks of the examples, and writes their outputs into them.
+notebooks: $(VENV)/.ready-notebooks
+	$(BIN)/python tools/run_notebooks.py
+
 # Builds the pages and the API reference into site/; a broken link or an unknown name fails.
 site: $(VENV)/.ready-site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
@@ -101,6 +105,8 @@ lock: $(VENV)/.ready-dev
 	    --no-annotate --no-emit-index-url -q -o requirements/site.txt
 	$(BIN)/python -m uv pip compile --group dist -c requirements/dev.txt --universal --generate-hashes --no-header \
 	    --no-annotate --no-emit-index-url -q -o requirements/dist.txt
+	$(BIN)/python -m uv pip compile --group notebooks -c requirements/dev.txt --universal --generate-hashes --no-header \
+	    --no-annotate --no-emit-index-url -q -o requirements/notebooks.txt
 
 lock-adapters: $(ADAPTERS:%=lock-adapter-%)
 
@@ -129,6 +135,10 @@ $(VENV)/.ready-page: requirements/gateway.txt $(VENV)/.ready
 
 $(VENV)/.ready-site: requirements/site.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/site.txt
+	touch $@
+
+$(VENV)/.ready-notebooks: requirements/notebooks.txt $(VENV)/.ready
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/notebooks.txt
 	touch $@
 
 .PRECIOUS: .venv-adapters/%/.ready
