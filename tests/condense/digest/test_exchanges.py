@@ -78,6 +78,13 @@ def test_a_no_to_a_question_rejects_nothing_and_is_a_ruling():
     ]
 
 
+def test_what_a_user_sees_or_asks_is_no_ruling():
+    transcript = talk(
+        "u: go", "a: ok", "u: i cannot see any sessions there. Is it only me?\nno such file", "a: ok", "u: on"
+    )
+    assert list(rulings(transcript, transcript.messages)) == []
+
+
 def test_short_sentences_that_set_how_things_are_to_be_are_gathered_from_turns_that_stay():
     transcript = talk(
         "u: start",

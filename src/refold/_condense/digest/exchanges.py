@@ -78,7 +78,7 @@ SETS = re.compile(  # how a user sets a value or makes a choice, where no pin sa
     r"let['’]?s (?:use|go with|keep|drop|leave|skip)|"
     r"go with\b|(?:we|i)(?:['’]ll| will) (?:use|keep|go)\b|no need (?:for|to)\b|not needed\b|get rid of\b|"
     r"make (?:it|that|them|this) [^.,;\n]{2,40}$|"
-    r"rename [^.,;\n]{1,60} to\b|(?:yes|no|yeah),? |good enough|is fine\b|"
+    r"rename [^.,;\n]{1,60} to\b|good enough|is fine\b|"
     r"nimm |verwende |wir (?:nehmen|lassen)|utilise[rz]? |gardez? |usa |usemos |deja |используй|оставь)|"
     r"にして|使って|不用|用.{1,20}不要|쓰지|사용해",
     re.I,
@@ -87,7 +87,7 @@ ASKING = re.compile(  # or says what is seen or supposed
     r"^(?:(?:so|and|ok(?:ay)?|now|but|also|please|yeah|wait|alright|well)\b[\s,.]*)*"
     r"(?:(?:should|shall|can|could|would|will|may) (?:we|you|i|it|this|that)|"
     r"(?:is|are|do|does|did|was|were|what|how|why|where|which|who|when)\b|"
-    r"i (?:do ?n['’]?t )?(?:t\w?ink|guess|know|see|wonder|(?:\w+ly )?\w+ed)\b)",
+    r"i (?:do ?n['’]?t )?(?:t\w?ink|guess|know|see|wonder|can ?not|can['’]?t|(?:\w+ly )?\w+ed)\b)",
     re.I,
 )
 CLOSES = re.compile(
