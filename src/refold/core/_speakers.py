@@ -143,7 +143,11 @@ WHOLE: tuple[tuple[re.Pattern[str], SpanKind], ...] = (
     (re.compile(r"OBSERVATION:\n"), "output"),
     (re.compile(r"Observation: (?:please analyze the attached screenshot|A screenshot and some texts\.)"), "output"),
 )
+BY_FIRST: dict[str, list[tuple[re.Pattern[str], SpanKind]]] = {}  # each begins with one sign, which most texts do not
+for _pattern, _kind in WHOLE:
+    BY_FIRST.setdefault(_pattern.pattern.removeprefix("\\")[0], []).append((_pattern, _kind))
 # SWE-agent ends each observation with the state of its shell; so it does the task, which it introduces.
+SHELL = "bash-$"
 PROMPT = re.compile(r"\n?\(Open file: [^\n]*\)\n\(Current directory: [^\n]*\)\nbash-\$\s*\Z")
 ARGUMENTS_LINE = re.compile(r"\n\nARGUMENTS: [^\n]*\s*\Z")  # Claude Code ends a command's text with what was typed
 TASK = "We're currently solving the following"
@@ -291,7 +295,7 @@ def _with_rest(part: Text, first: HarnessSpan) -> HarnessText:
 
 def _whole(text: str) -> HarnessSpan | None:
     """Return the span at the beginning of a text that has a known form; it is the whole text but for few forms."""
-    for pattern, kind in WHOLE:
+    for pattern, kind in BY_FIRST.get(text[:1], ()):
         if match := pattern.match(text):
             if kind == "instructions":
                 end = text.find("</INSTRUCTIONS>", match.end())
@@ -302,7 +306,9 @@ def _whole(text: str) -> HarnessSpan | None:
             return HarnessSpan(0, len(text), kind, opening)
     if "\n\nARGUMENTS: " in text and (typed := ARGUMENTS_LINE.search(text, text.rfind("\n\n"))):
         return _command(text, typed[0])
-    if (end_ := PROMPT.search(text, max(len(text) - 2 * LONGEST, 0))) and not text.startswith(TASK):
+    if not text.rstrip().endswith(SHELL) or text.startswith(TASK):
+        return None
+    if end_ := PROMPT.search(text, max(len(text) - 2 * LONGEST, 0)):
         return HarnessSpan(0, len(text), "output", "", end_[0])
     return None
 

@@ -306,9 +306,12 @@ def _tried(message: Message) -> tuple[str, ...]:
 @memoized
 def _verdicts(message: Message) -> tuple[_Conclusion, ...]:
     """Return the sentences of an answer that say what holds of an item, the last first."""
+    text = prose(message)
+    if "**" not in text and not _holds(text):  # most say nothing of the kind, and need not be divided
+        return ()
     return tuple(
         _Conclusion(strong=True, line=one_line(sentence, LONGEST), items=items)
-        for sentence in reversed(_whole_sentences(prose(message), SHORTEST))
+        for sentence in reversed(_whole_sentences(text, SHORTEST))
         if sentence.endswith(ENDS)
         and _holds(sentence)
         and not (announces(sentence) or points_back(sentence) or TALK.search(sentence))
@@ -318,7 +321,7 @@ def _verdicts(message: Message) -> tuple[_Conclusion, ...]:
 
 
 def _holds(sentence: str) -> bool:
-    """Tell whether a sentence says what holds of an item: in plain English one word alone does, which is looked up."""
+    """Tell whether a text says what holds of an item: in plain English one word alone does, which is looked up."""
     if not sentence.isascii() or "`" in sentence or "'" in sentence:
         return HOLDS.search(sentence) is not None
     return any(map(HOLDING.__getitem__, WORDS(sentence)))

@@ -78,13 +78,15 @@ def _quoted(view: View, messages: Sequence[Message], staying: Sequence[Message],
     quoted.update(sentence for _, text in quotations(pinned) for sentence in pins_of(text))
     first: tuple[str, ...] = ()
     requests: list[str] = []
-    replaced = {(each.message, each.sentence): each.turn for each in replacements(view.transcript)}
+    replaced: dict[MessageId, dict[str, int]] = {}
+    for each in replacements(view.transcript):
+        replaced.setdefault(each.message, {})[each.sentence] = each.turn
     for message in messages:
         if message.id not in turn_of:
             continue
         text, turn = own_text(message).strip(), turn_of[message.id]
         short = len(text) <= whole
-        later = {sentence: turn for (id, sentence), turn in replaced.items() if id == message.id}
+        later = replaced.get(message.id, {})
         sentences = [sentence for sentence in pins_in(message) if sentence not in quoted]
         quoted.update(sentences)
         past = "" if message.id not in finished or any(map(STANDS.search, sentences)) else PAST
