@@ -16,7 +16,7 @@ With `--shapes` one cold pass to a quarter is measured instead, for conversation
 words in the same text, and the time as a multiple of that for half as many tokens, which is 2 where time is linear.
 Peers of `benchmarks/peers` that are installed run beside it, each until it has taken a minute.
 
-The collector of cyclic garbage runs before each pass and not in it. Checks in a row run as in any program; a
+All times are processor time, but that of the import. The collector of cyclic garbage runs before each pass and not in it. Checks in a row run as in any program; a
 collection before each empties the processor's caches, as a long wait for a model may, and has a row of its own.
 """
 
@@ -32,7 +32,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from statistics import median
-from time import perf_counter, process_time
+from time import process_time
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -76,10 +76,10 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def clocked(work: Callable[[], object]) -> float:
-    """Return the milliseconds of one call."""
-    start = perf_counter()
+    """Return the milliseconds of processor time of one call."""
+    start = process_time()
     work()
-    return (perf_counter() - start) * 1000
+    return (process_time() - start) * 1000
 
 
 def measure_check(tokens: int) -> dict[str, Any]:

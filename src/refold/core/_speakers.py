@@ -144,8 +144,8 @@ WHOLE: tuple[tuple[re.Pattern[str], SpanKind], ...] = (
     (re.compile(r"Observation: (?:please analyze the attached screenshot|A screenshot and some texts\.)"), "output"),
 )
 BY_FIRST: dict[str, list[tuple[re.Pattern[str], SpanKind]]] = {}  # each begins with one sign, which most texts do not
-for _pattern, _kind in WHOLE:
-    BY_FIRST.setdefault(_pattern.pattern.removeprefix("\\")[0], []).append((_pattern, _kind))
+for _form in WHOLE:
+    BY_FIRST.setdefault(_form[0].pattern.removeprefix("\\")[0], []).append(_form)
 # SWE-agent ends each observation with the state of its shell; so it does the task, which it introduces.
 SHELL = "bash-$"
 PROMPT = re.compile(r"\n?\(Open file: [^\n]*\)\n\(Current directory: [^\n]*\)\nbash-\$\s*\Z")
