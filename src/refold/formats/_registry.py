@@ -145,9 +145,9 @@ def read(
         identity = _identity(format, native, position - first)
         parent = chain(parent, identity)
         message = read_one(native, parent)
-        messages.append(
-            recovered(repair_surrogates_in_message(message) if b"\\ud" in identity or b"\\uD" in identity else message)
-        )
+        if b"\\u" in identity and (b"\\ud" in identity or b"\\uD" in identity):  # a long text is searched once
+            message = repair_surrogates_in_message(message)
+        messages.append(recovered(message))
     return Transcript(tuple(messages))
 
 
