@@ -140,7 +140,8 @@ class SQLStore(Writing):
             rows = connection.execute(query.order_by(logs.seq)).all()
             if not rows:
                 self._head(connection, session)
-        return tuple(StoredEntry(seq, at, entry_of(body)) for seq, at, body in rows)
+        with map_database_errors(self.name):  # an entry may be damaged
+            return tuple(StoredEntry(seq, at, entry_of(body)) for seq, at, body in rows)
 
     def sizes(self, session: str) -> dict[MessageId, int]:
         """Return the characters of the JSON text of each message that a session ever contained."""
