@@ -38,7 +38,7 @@ def until(true, seconds=15):
 def stored_plans(place, conversation):
     with open_store(place) as store:
         keeper = PlanStore(store, Metrics(ConversationTracker(1_000)))
-        return [plan.id for plan in keeper._load(conversation).plans]
+        return [plan.id for plan in keeper._reader.load(conversation).plans]
 
 
 @contextlib.contextmanager

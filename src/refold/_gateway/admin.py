@@ -15,8 +15,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from refold import formats
-from refold._gateway.conversations.plan_store import OURS, behind
 from refold._gateway.conversations.planner import CompactionAborted
+from refold._gateway.conversations.session_reader import OURS, hidden_by
 from refold._gateway.server.asgi import (
     ClientDisconnected,
     GatewayError,
@@ -203,12 +203,12 @@ class Admin:
         conversation = self.find(session, owner)
         if not ids:
             for each in [conversation] if conversation is not None else self._visible(owner):
-                ids = behind(each.plans, what)
+                ids = hidden_by(each.plans, what)
                 if ids:
                     break
         if not ids and session and conversation is None:
             with suppress(StoreCorrupt):  # its plans name nothing any more; its messages can still be searched
-                ids = behind(await self._keeper.plans(session, owner), what)
+                ids = hidden_by(await self._keeper.plans(session, owner), what)
         elif not ids and what.startswith("plan:"):
             ids = await self._keeper.behind(what, owner)
         originals = await self._keeper.originals(ids, owner) if ids else {}

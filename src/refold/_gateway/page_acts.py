@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from refold import policies
 from refold._gateway.admin import CompactionWish
 from refold._gateway.conversations.conversation import within
-from refold._gateway.conversations.plan_store import CHOSEN, OURS
 from refold._gateway.conversations.planner import CompactionAborted
+from refold._gateway.conversations.session_reader import CHOSEN, OURS
 from refold._gateway.server.asgi import GatewayError
 from refold._gateway.server.request_headers import RequestOptions
 from refold._page.acts import STAND_IN, StoreActs, preview_of

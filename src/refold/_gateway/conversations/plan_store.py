@@ -9,31 +9,26 @@ session that cannot be read any more is left as it is: its conversation goes on 
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
-from refold import policies
 from refold._gateway.conversations.conversation import within
-from refold._gateway.conversations.encryption import Seal, is_sealed
-from refold._gateway.conversations.provenance import StoredRange
+from refold._gateway.conversations.encryption import Seal
+from refold._gateway.conversations.session_reader import NO_ENTRIES, OURS, SessionReader, log_damage
 from refold._gateway.conversations.store_access import StoreAccess
 from refold._gateway.native.items import RecordedItem
 from refold._gateway.observability.logs import log_event
 from refold._gateway.recall.deferred_call import DeferredCall
-from refold.core._plan_json import load_plan
 from refold.core.budget import Usage
-from refold.core.edits import Hide, Insert, Rewrite
 from refold.core.messages import MessageId
 from refold.core.transcript import ROOT
-from refold.errors import SessionNotFound, StoreCorrupt, StoreError, UnreadablePlan, WriteConflict
-from refold.sessions._entries import Appended, Configured, Noted, Planned, Position, Rewound, UsageEntry
+from refold.errors import SessionNotFound, StoreCorrupt, StoreError, WriteConflict
+from refold.sessions._entries import Configured, Noted, Planned, Position, Rewound, UsageEntry
 from refold.sessions._leases import LEASE, acompaction_lease
 from refold.sessions._message_json import searchable_text
 from refold.sessions._session import Session
@@ -50,15 +45,9 @@ if TYPE_CHECKING:
     from refold.sessions._context_stats import CompactionStats
     from refold.sessions._stores.protocol import Head, Store
 
-__all__ = ["CHOSEN", "OURS", "PlanStore", "behind"]
+__all__ = ["PlanStore"]
 
 LONGEST = 720.0  # seconds for which others wait for one that is at work (V12)
-SEARCHED = 50  # sessions, the newest, in which a plan is looked for
-CHECKED = 20  # sessions, the newest, that are looked at for a plan when a gateway starts
-NO_ENTRIES = 2**31 - 1  # a number behind that of every entry: of a session the head alone is read
-IN_FORCE = ("planned", "rewound", "noted", "configured")  # entries that tell which plans are in force, and what waits
-CHOSEN = "chosen_policy"  # a setting that a person made for one conversation; "policy" is what acted last
-OURS = "conv_"  # how conversations of a gateway are named; a store may hold sessions of others
 
 
 class PlanStore:
@@ -68,6 +57,7 @@ class PlanStore:
         self._store = store
         self._metrics = metrics
         self.seal = Seal(key, store.salt() if key else b"")
+        self._reader = SessionReader(store, self.seal)
         self._access = StoreAccess(store, metrics, self._save_all)
         self._run = self._access.run
         self._unsaved: dict[str, Conversation] = {}  # in the order in which the store failed for them
@@ -123,7 +113,7 @@ class PlanStore:
         Raises:
             StoreCorrupt: it was encrypted with another secret, or with one that was not given.
         """
-        await self._run(self._check)
+        await self._run(self._reader.check)
 
     async def keep(
         self, conversation: Conversation, plan: Plan, settings: dict[str, Any] | None = None, actor: str = "",
@@ -163,7 +153,7 @@ class PlanStore:
 
     async def recorded_item(self, digest: str, owner: str) -> RecordedItem | None:
         """Return what is kept of an item of a provider; the owner's newest conversations are looked through."""
-        return await self._run(lambda: self._recorded_item(digest, owner))
+        return await self._run(lambda: self._reader.recorded_item(digest, owner))
 
     async def remember(self, conversation: Conversation, later: DeferredCall) -> None:
         """Remember what the next request of a conversation is to bring, wherever that comes in."""
@@ -193,7 +183,7 @@ class PlanStore:
             SessionNotFound: there is none of that id.
             StoreCorrupt: it is damaged.
         """
-        known = (await self._run(lambda: self._load(session))).known
+        known = (await self._run(lambda: self._reader.load(session))).known
         return tuple(known[id] for id in ids if id in known)
 
     async def configure(self, conversation: Conversation, settings: dict[str, Any], actor: str) -> None:
@@ -217,7 +207,7 @@ class PlanStore:
 
     async def behind(self, plan: str, owner: str | None = None) -> list[MessageId]:
         """Return what a plan stands for that no conversation in memory has; the newest ones kept are looked through."""
-        return await self._run(lambda: self._behind(plan, owner))
+        return await self._run(lambda: self._reader.behind(plan, owner))
 
     async def head(self, session: str, owner: str | None = None) -> Head:
         """Return the head of a conversation kept.
@@ -225,7 +215,7 @@ class PlanStore:
         Raises:
             SessionNotFound: the owner has none of that id; without one, nobody has.
         """
-        return await self._run(lambda: self._head(session, owner))
+        return await self._run(lambda: self._reader.head(session, owner))
 
     async def delete(self, session: str, owner: str | None = None) -> bool:
         """Remove a conversation with its originals and plans, the texts of summaries included; tell whether it was."""
@@ -256,12 +246,12 @@ class PlanStore:
 
     async def originals(self, ids: list[MessageId], owner: str | None = None) -> dict[MessageId, Any]:
         """Return those messages as they were said; without an owner, the first that any has."""
-        return self._opened(await self._run(lambda: self._originals(ids, owner)))
+        return self._reader.opened(await self._run(lambda: self._reader.originals(ids, owner)))
 
     async def search(self, query: str, session: str = "", owner: str | None = None) -> dict[MessageId, Any]:
         """Return originals that hold all words of a query; none where they are encrypted."""
         hits = await self._run(lambda: self._store.search(query, [session] if session else [], owner=owner))
-        return self._opened({hit.id: hit.native for hit in hits})
+        return self._reader.opened({hit.id: hit.native for hit in hits})
 
     async def plans(self, session: str, owner: str | None = None) -> tuple[Plan, ...]:
         """Return the plans in force of a conversation kept.
@@ -270,7 +260,7 @@ class PlanStore:
             SessionNotFound: the owner has none of that id; without one, nobody has.
             StoreCorrupt: it is damaged.
         """
-        return await self._run(lambda: self._load(session, owner).plans)
+        return await self._run(lambda: self._reader.load(session, owner).plans)
 
     async def messages(self, session: str) -> bytes:
         """Return the messages of a conversation kept, as the JSON of the list without its brackets.
@@ -279,7 +269,7 @@ class PlanStore:
             SessionNotFound: there is none of that id.
             StoreCorrupt: it is damaged.
         """
-        return await self._run(lambda: self._messages(session))
+        return await self._run(lambda: self._reader.messages(session))
 
     async def compact_session(
         self, session: str, instructions: str, keep_recent: int | None, model: str, handlers: Handlers
@@ -352,34 +342,6 @@ class PlanStore:
         if conversation.session_id and later is not None:
             self._note(conversation, later)
 
-    def _check(self) -> None:
-        locked: dict[str, StoreCorrupt] = {}  # sessions that the secret does not open: all of them, or damaged ones
-        for head in self._store.sessions()[:CHECKED]:
-            text = self._first_plan(head.id)
-            if text is None:
-                continue
-            try:
-                self.seal.opened_text(text)
-            except StoreCorrupt as error:
-                locked[head.id] = error
-                continue
-            if not locked or is_sealed(text):
-                break
-        else:
-            if locked:
-                raise StoreCorrupt(f"{self._store.name}: {next(iter(locked.values()))}")
-        for session in locked:
-            _log_damage(session)
-
-    def _first_plan(self, session: str) -> str | None:
-        """Return the text of the first plan of a session as it is kept; None without one, or where it is damaged."""
-        try:
-            entries = [each.entry for each in self._store.entries(session, ("planned",))]
-        except StoreCorrupt:
-            _log_damage(session)
-            return None
-        return next((entry.plan for entry in entries if isinstance(entry, Planned)), None)
-
     def _unused(self, before: float, margin: float, used: Sequence[Conversation]) -> list[str]:
         known = {conversation.session_id: conversation for conversation in used if conversation.session_id}
         unused = []
@@ -406,7 +368,7 @@ class PlanStore:
         if session is None:
             return None
         try:
-            loaded = self._load(session)
+            loaded = self._reader.load(session)
         except SessionNotFound:
             return None
         except StoreCorrupt:
@@ -453,7 +415,7 @@ class PlanStore:
     def _set_apart(self, conversation: Conversation, damaged: str) -> None:
         """Let a conversation whose session is damaged go on as another, with the plans that are known here."""
         self._metrics.store_failed()
-        _log_damage(damaged)
+        log_damage(damaged)
         if not damaged.startswith(conversation.id):  # that of another one, which begins with the same messages
             return
         session = _another(conversation)
@@ -462,52 +424,6 @@ class PlanStore:
         conversation.production.saved = 0
         if conversation.plans:  # with all messages, so that this one is found by them, and not the damaged one
             self._keep(conversation, conversation.plans, count=len(conversation.transcript))
-
-    def _head(self, session: str, owner: str | None) -> Head:
-        head = self._store.load(session, after=NO_ENTRIES).head
-        if owner not in (None, head.owner):
-            raise SessionNotFound(session)
-        return head
-
-    def _load(self, session: str, owner: str | None = None) -> _Stored:
-        """Return what is known of a conversation kept; that of another owner is not found.
-
-        Raises:
-            SessionNotFound: there is none.
-            StoreCorrupt: it is damaged.
-        """
-        head = self._head(session, owner)  # before anything is read that may be damaged
-        noted: tuple[int, DeferredCall | None] = 0, None
-        ranges: list[StoredRange] = []
-        known: dict[str, Plan] = {}
-        live: tuple[str, ...] = ()
-        settings: dict[str, Any] = {}
-        for each in self._store.entries(session, IN_FORCE, upto=head.seq):  # without the messages
-            match each.entry:
-                case Planned(plan=text):
-                    plan = self._plan(session, text)
-                    known[plan.id] = plan
-                    live = (*live, plan.id)
-                case Rewound(to=to):
-                    live, noted = to.plans, (each.seq, None)
-                case Configured(settings=changed):
-                    settings |= changed
-                case Noted(text=text):
-                    note = _read(self.seal.opened_text(text))
-                    if isinstance(note, RecordedItem):
-                        continue
-                    if isinstance(note, StoredRange):
-                        ranges = [*(one for one in ranges if one.base.length < note.base.length), note]
-                    else:
-                        noted = each.seq, note
-                case _:
-                    pass
-        plans = tuple(known[id] for id in live if id in known)
-        policy, pinned = settings.get(CHOSEN), settings.get("pinned")
-        return _Stored(
-            head, plans, known, tuple(ranges), *noted, policy if policy in policies.names() else "",
-            tuple(MessageId(str(id)) for id in pinned) if isinstance(pinned, list) else (),
-        )  # fmt: skip
 
     def _keep(
         self, conversation: Conversation, plans: tuple[Plan, ...], *, new: bool = False, count: int | None = None,
@@ -550,35 +466,6 @@ class PlanStore:
         conversation.store_as(session, head.revision if entries else revision, len(plans))
         conversation.production.saved = len(conversation.production.ranges)
 
-    def _plan(self, session: str, text: str) -> Plan:
-        try:
-            return load_plan(self.seal.opened_text(text))
-        except UnreadablePlan as error:
-            raise StoreCorrupt(f"a plan of {session} in {self._store.name} is damaged") from error
-
-    def _messages(self, session: str) -> bytes:
-        loaded = self._store.load(session)
-        ids = [id for each in loaded.entries if isinstance(each.entry, Appended) for id in each.entry.ids]
-        try:
-            natives = [json.dumps(self.seal.opened(json.loads(loaded.natives[id]))).encode() for id in ids]
-        except (KeyError, ValueError) as error:
-            raise StoreCorrupt(f"a message of {session} in {self._store.name} is damaged") from error
-        return b",".join(natives)
-
-    def _opened(self, texts: dict[MessageId, str]) -> dict[MessageId, Any]:
-        """Return messages as they were said; those that are damaged are left out."""
-        messages: dict[MessageId, Any] = {}
-        for id, text in texts.items():
-            try:
-                messages[id] = self.seal.opened(json.loads(text))
-            except (ValueError, StoreCorrupt):
-                log_event(logging.WARNING, "damaged message in the store", message=id)
-        return messages
-
-    def _originals(self, ids: list[MessageId], owner: str | None) -> dict[MessageId, str]:
-        owners = dict.fromkeys(head.owner for head in self._store.sessions()) if owner is None else [owner]
-        return next((texts for each in owners if (texts := self._store.natives(ids, each))), {})
-
     def _note(self, conversation: Conversation, later: DeferredCall) -> None:
         entry = Noted(self.seal.closed_text(msgspec.json.encode(later).decode()))
         conversation.wrote_note(self._store.write(conversation.session_id, (Write(entry),)).seq)
@@ -592,77 +479,11 @@ class PlanStore:
         return Write(Noted(self.seal.closed_text(msgspec.json.encode(produced.written).decode())))
 
     def _rewind(self, session: str, plans: tuple[PlanId, ...], actor: str, *, forward: bool) -> int:
-        head = self._head(session, None)
+        head = self._reader.head(session, None)
         entry = Rewound(Position(head.tip, head.messages, plans), forward, actor)
         return self._store.write(session, (Write(entry, tip=head.tip, revision=head.revision),)).revision
-
-    def _recorded_item(self, digest: str, owner: str) -> RecordedItem | None:
-        for session in self._newest(owner):
-            with suppress(SessionNotFound, StoreCorrupt):
-                for each in self._store.entries(session, ("noted",)):
-                    if isinstance(each.entry, Noted):
-                        note = _read(self.seal.opened_text(each.entry.text))
-                        if isinstance(note, RecordedItem) and note.digest == digest:
-                            return note
-        return None
-
-    def _behind(self, plan: str, owner: str | None) -> list[MessageId]:
-        for session in self._newest(owner):
-            with suppress(SessionNotFound, StoreCorrupt):
-                if ids := behind(self._load(session).plans, plan):
-                    return ids
-        return []
-
-    def _newest(self, owner: str | None) -> list[str]:
-        """Return the newest sessions of the gateway in which something is looked for."""
-        return [head.id for head in self._store.sessions(owner)[:SEARCHED] if head.id.startswith(OURS)]
-
-
-class _Stored(Struct, frozen=True):
-    """A conversation in the store: the plans in force and all that ever were, what answers were produced under.
-
-    `later` is what its next request is to bring, `noted` the entry that said so last.
-    """
-
-    head: Head
-    plans: tuple[Plan, ...]
-    known: dict[str, Plan]
-    ranges: tuple[StoredRange, ...]
-    noted: int
-    later: DeferredCall | None
-    policy: str = ""
-    pinned: tuple[MessageId, ...] = ()
 
 
 def _another(conversation: Conversation) -> str:
     """Return an id for another session of a conversation."""
     return f"{conversation.id}_{os.urandom(4).hex()}"
-
-
-def _log_damage(session: str) -> None:
-    log_event(logging.WARNING, "damaged session in the store: left as it is", session=session)
-
-
-def _read(text: str) -> DeferredCall | StoredRange | RecordedItem | None:
-    try:
-        return msgspec.json.decode(text, type=DeferredCall | StoredRange | RecordedItem)
-    except msgspec.DecodeError:  # of another release: what waits there is not brought
-        return None
-
-
-def behind(plans: tuple[Plan, ...], what: str) -> list[MessageId]:
-    """Return the messages that a plan, or a message it made, stands for, in the order the plan names them."""
-    hidden: dict[MessageId, None] = {}
-    for plan in plans:
-        inserted = {edit.message.id for edit in plan.edits if isinstance(edit, Insert)}
-        if what != plan.id and what not in inserted:
-            continue
-        for edit in plan.edits:
-            match edit:
-                case Hide(messages=ids):
-                    hidden.update(dict.fromkeys(ids))
-                case Rewrite(message=id):
-                    hidden[id] = None
-                case _:
-                    pass
-    return [id for id in hidden if id.startswith("b2:")]
