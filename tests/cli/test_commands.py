@@ -210,6 +210,7 @@ def test_an_out_in_jsonl_has_a_message_a_line(run: Run, chat: Path, tmp_path: Pa
 def test_several_files_are_written_into_a_folder(run: Run, folder: Path, tmp_path: Path) -> None:
     result = run("compact", folder, "--budget", "2000", "-o", tmp_path / "out")
     assert result.exit_code == 0
+    assert f"{tmp_path / 'out'}: a new folder" in result.stderr
     assert sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.json*")) == [
         str(Path("deep", "two.jsonl")),
         "one.json",

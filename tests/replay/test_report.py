@@ -75,6 +75,14 @@ def test_a_report_is_well_formed_and_loads_nothing():
     assert "prefers-color-scheme:dark" in html
 
 
+def test_a_report_says_what_each_line_of_its_tables_means():
+    html = report([runs(), runs("other.jsonl")])
+    legend = html.partition("<summary>What the lines mean</summary>")[2]
+    for name in ("peak", "US$ cache damage", "recall", "calls too long"):
+        assert f"<dt>{name}</dt><dd>" in legend
+    assert "<dt>opal" not in legend
+
+
 def test_names_of_files_are_written_as_text():
     html = report([runs()])
     assert "a &lt;b&gt;.jsonl" in html

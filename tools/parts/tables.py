@@ -20,6 +20,8 @@ from refold.core import (
 )
 from refold.models import _catalog as catalog
 from refold.models import provider_errors
+from refold.replay._legend import MEANINGS
+from refold.replay._tables import COST, NAMES
 from refold.transcripts import _readers as readers
 from tests.counting.documented import ROWS
 from tools.parts.words import (
@@ -141,6 +143,14 @@ def _union(union: Any) -> tuple[type, ...]:
     return members
 
 
+def _replay_costs(path: Path) -> str:
+    return table(("line", "meaning"), [(each.name, MEANINGS[each.name]) for each in COST])
+
+
+def _replay_quality(path: Path) -> str:
+    return table(("line", "meaning"), [(name, MEANINGS[name]) for name, _ in NAMES.values()])
+
+
 PARTS: dict[str, Callable[[Path], str]] = {
     "batch-columns": _batch_columns,
     "causes": _causes,
@@ -154,5 +164,7 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "models": _models,
     "needs": _needs,
     "parts": _values,
+    "replay-costs": _replay_costs,
+    "replay-quality": _replay_quality,
     "refusals": _refusals,
 }

@@ -100,6 +100,8 @@ def each(
         raise UsageError("--select all has no one place to write to: select one conversation at a time")
     named = reading.expanded(files)
     where = output.places(named, out)
+    if where != dict.fromkeys(where, out) and not os.path.isdir(out):
+        show.note(f"{out}: a new folder for {show.many(len(named), 'file')}")
     failed = 0
     for talk in reading.conversations(files, how, doing):
         try:

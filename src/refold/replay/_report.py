@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from refold.replay import _charts as charts
+from refold.replay._legend import MEANINGS
 from refold.replay._run import NONE, Run
 from refold.replay._summary import PolicySummary, summed
 from refold.replay._tables import ReportTable, tables, verdict_table
@@ -28,7 +29,7 @@ STYLE = (
     "th{color:var(--muted);font-weight:500}th:first-child,td:first-child{text-align:left}"
     "td.best{font-weight:700}td.best::before{content:'★ '}summary{cursor:pointer;font-weight:600;margin:26px 0 6px;"
     "overflow-wrap:anywhere}.pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(440px,1fr));gap:12px}"
-    ".one{max-width:760px}"
+    ".one{max-width:760px}dt{font-weight:600}dd{margin:0 0 6px;color:var(--muted)}"
     "@media(max-width:520px){.pair{grid-template-columns:1fr}}"
 )
 
@@ -61,6 +62,7 @@ def page(
         _one(_scatter(rows), "Quality against cost: up and to the left is better. Bars are standard errors."),
         *map(_titled, report_tables),
         *details,
+        _legend(report_tables),
     ]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -141,6 +143,13 @@ def _figure(svg: str, caption: str) -> str:
 
 def _titled(table: ReportTable) -> str:
     return f"<h2>{escape(table.title)}</h2>{_table(table)}"
+
+
+def _legend(report_tables: Sequence[ReportTable]) -> str:
+    """Return what the lines of the tables mean, folded."""
+    names = dict.fromkeys(line.name for table in report_tables for line in table.lines if line.name in MEANINGS)
+    entries = "".join(f"<dt>{escape(name)}</dt><dd>{escape(MEANINGS[name])}</dd>" for name in names)
+    return f"<details><summary>What the lines mean</summary><dl>{entries}</dl></details>" if entries else ""
 
 
 def _one(svg: str, caption: str) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from refold.replay._run import Run
     from refold.replay._summary import Comparison
 
-__all__ = ["Cell", "ReportTable", "TableRow", "tables", "tables_of", "verdict_table"]
+__all__ = ["COST", "NAMES", "Cell", "ReportTable", "TableRow", "tables", "tables_of", "verdict_table"]
 
 
 class Cell(Struct, frozen=True):
