@@ -89,7 +89,7 @@ class Report:
         """End the process that makes the report."""
         if self.state == "running":
             self.state = "cancelled"
-            if self._process is not None:
+            if self._process is not None and self._process.is_alive():
                 self._process.terminate()
 
     async def make(self) -> None:
@@ -113,7 +113,8 @@ class Report:
         except (EOFError, OSError):
             self.state = "failed" if self.state == "running" else self.state
         finally:
-            self._process.terminate()
+            if self._process.is_alive():
+                self._process.terminate()
             here.close()
 
 

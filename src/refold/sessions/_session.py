@@ -554,13 +554,21 @@ class Session:
         format: str | None = None,
         must_exist: bool = False,
         in_flight: bool = False,
+        actor: str = "",
         observers: Sequence[Callable[[Any], object]] = (),
         **settings: Unpack[SessionSettings],
     ) -> Self:
         """Return `Session(store, id, …)`, which loads from the store, without blocking the event loop."""
         return await run_in_thread(
             lambda: cls(
-                store, id, format=format, must_exist=must_exist, in_flight=in_flight, observers=observers, **settings
+                store,
+                id,
+                format=format,
+                must_exist=must_exist,
+                in_flight=in_flight,
+                actor=actor,
+                observers=observers,
+                **settings,
             )
         )
 
