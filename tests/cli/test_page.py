@@ -35,9 +35,15 @@ def test_the_page_of_a_store_opens_with_the_token_that_is_printed(place):
                 answer = connection.getresponse()
                 bodies[name] = answer.status, answer.read().decode()
                 connection.close()
+            watching = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
+            watching.request("GET", "/c/a/events", headers={"x-refold-token": token})
+            events = watching.getresponse()
         finally:
             process.send_signal(signal.SIGINT)
+        assert events.read().startswith(b"retry: "), "who watches a conversation is let go"
+        watching.close()
         process.wait(30)
+        assert "Traceback" not in process.stderr.read()
     assert bodies["in"][0] == 200
     assert "Hello there." in bodies["in"][1]
     assert bodies["out"][0] == 401

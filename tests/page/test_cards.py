@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from refold._page import watching
 from refold.sessions import MemoryStore, Session
 from refold.sessions._leases import compaction_lease
 from tests.page.conftest import MARKUP, opened, working
@@ -42,8 +43,8 @@ def test_a_compaction_of_another_process_is_seen_by_its_lease(talk):
 
 
 def test_the_card_is_sent_when_it_changes(talk, monkeypatch):
-    monkeypatch.setattr("refold._page.watching.PAUSE", 0.01)
-    monkeypatch.setattr("refold._page.watching.LASTS", 0.3)
+    monkeypatch.setattr(watching, "PAUSE", 0.01)
+    monkeypatch.setattr(watching, "LASTS", 0.3)
     store, session, page = talk
     address = re.search(r'data-events="([^"]+)"', page.client.get("/c/work").text)[1].replace("&amp;", "&")
     answer = page.client.get(address)

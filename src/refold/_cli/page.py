@@ -47,16 +47,19 @@ def command(store: str | None, port: int, browser: bool) -> None:
         raise UsageError(f"the page needs {error.name}: pip install 'refold[gateway]'") from None
     with stored_sessions.opened_store(store) as place:
         access = StartToken()
-        app = page_app(Conversations(place, _opener(place)), access, secrets.token_bytes(32))
+        conversations = Conversations(place, _opener(place))
+        app = page_app(conversations, access, secrets.token_bytes(32))
         listener = _listener(port)
         url = f"http://{HOST}:{listener.getsockname()[1]}/?token="
         click.echo(f"refold: the page of {place.name} is at {url}{access.token} (Ctrl-C stops)", err=True)
         if browser and _has_screen():
             webbrowser.open(url + access.once())
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, lifespan="off", server_header=False, timeout_graceful_shutdown=1
+            app, log_config=None, access_log=False, lifespan="off", server_header=False, timeout_graceful_shutdown=2
         )
-        uvicorn.Server(config).run(sockets=[listener])
+        server = uvicorn.Server(config)
+        conversations.ends = lambda: server.should_exit
+        server.run(sockets=[listener])
 
 
 def _opener(store: Store) -> Opener | None:

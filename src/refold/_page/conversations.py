@@ -127,6 +127,7 @@ class Conversations:
     def __init__(
         self, store: Store, opener: Opener | None = None, live: Live | None = None, acts: Acts | None = None
     ) -> None:
+        self.ends: Callable[[], bool] = lambda: False  # tells whether the server of the page stops
         self.acts: Acts = StoreActs(store, sealed=opener is not None) if acts is None else acts
         self.store = store
         self._opener = PlainText() if opener is None else opener
@@ -159,7 +160,7 @@ class Conversations:
     @property
     def draining(self) -> bool:
         """Whether the process ends."""
-        return self._live is not None and self._live.draining()
+        return self.ends() or (self._live is not None and self._live.draining())
 
     async def pulse(self, id: str, sees: str | None) -> Pulse:
         """Return what a watcher of a conversation sees change, at hardly any cost.
