@@ -114,7 +114,7 @@ def _tried(name: str, system: Path) -> bool:
         _inside(system, trial.before, {}, home)
     shutil.rmtree(home / ".cache", ignore_errors=True)  # what pip has downloaded already
     typed = trial.typed or "".join(_typed((copy / "README.md").read_text("utf-8"), trial))
-    with ScriptedProvider(trial.answers) as provider:
+    with ScriptedProvider(trial.answers or None) as provider:
         variables = {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": provider.openai_url, **trial.environment}
         start = time.monotonic()
         code, printed = _inside(system, typed, variables, copy)
