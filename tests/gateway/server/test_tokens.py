@@ -1,4 +1,6 @@
 import json
+import os
+import stat
 
 import pytest
 
@@ -98,6 +100,14 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "taken").write_text("")
     with pytest.raises(UsageError, match=r"--token-file"):
         TokenFile(tmp_path / "taken" / "tokens.jsonl").create("team:red")
+
+
+def test_what_is_no_regular_file_is_refused_and_left_as_it_is(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe, 0o644)
+    with pytest.raises(UsageError, match="not a regular file"):
+        TokenFile(pipe).create("user:ann")
+    assert stat.S_IMODE(pipe.stat().st_mode) == 0o644
 
 
 def test_each_line_is_whole_json(file):
