@@ -43,7 +43,7 @@ class _Unindexed:
     """A database of version 1, which had no index of words."""
 
     def __init__(self, where):
-        self.engine, self.reading, self.hold = where.engine, where.reading, where.hold
+        self.engine, self.reading, self.hold, self.turn = where.engine, where.reading, where.hold, where.turn
 
     def index(self, connection, number, words):
         pass
