@@ -2,11 +2,13 @@
 
 import asyncio
 import gc
+import os
 from threading import Barrier, Thread
 
 import pytest
 
 import refold
+from refold._compaction import collector
 from refold.testing import ScriptedSummarizer
 from tools.sample_sessions.sized import sized
 
@@ -76,3 +78,30 @@ def test_the_collector_rests_until_the_last_of_several_passes_ends():
     thread.join(30)
     assert during == [False, False]
     assert not still
+
+
+def test_the_collector_works_again_where_passes_never_cease(monkeypatch):
+    monkeypatch.setattr(collector, "LONGEST", 0.0)
+    during = []
+
+    def look(event):
+        if not during:
+            refold.compact(MESSAGES, **OPTIONS)
+            during.append(gc.isenabled())
+
+    refold.compact(MESSAGES, observers=(look,), **OPTIONS)
+    assert during == [True]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
+def test_a_process_that_is_forked_in_a_pass_has_its_collector():
+    ended = []
+
+    def fork(event):
+        if not ended:
+            if (child := os.fork()) == 0:
+                os._exit(0 if gc.isenabled() else 1)
+            ended.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+    refold.compact(MESSAGES, observers=(fork,), **OPTIONS)
+    assert ended == [0]

@@ -57,8 +57,10 @@ def command(
         if error.name is None or error.name.partition(".")[0] != "mcp":
             raise
         raise UsageError("the MCP server needs the extra: pip install 'refold[mcp]'") from None
-    gc.freeze()
-    gc.enable()
+    else:
+        gc.freeze()
+    finally:
+        gc.enable()
     source = _source(store, named, folder, writable=allow_undo)
     from refold._install.hook_server import answering_hooks
     from refold._recall.saved_outputs import agents_folder
