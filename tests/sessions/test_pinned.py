@@ -45,8 +45,11 @@ def test_pins_are_remembered_and_recorded_with_who_set_them(store):
     assert opened.pinned == (opened.ids[4],)
     newest = store.load("one").entries[-1].entry
     assert newest == Configured({"pinned": [opened.ids[4]]}, "ann")
-    with pytest.raises(UsageError):
-        opened.pin("b2:nothing")
+    for change in (opened.pin, opened.unpin):
+        with pytest.raises(UsageError):
+            change("b2:nothing")
+    opened.unpin(opened.ids[4][:12])
+    assert opened.pinned == ()
 
 
 def test_a_pinned_message_that_alone_exceeds_the_goal_leaves_the_rest_small():

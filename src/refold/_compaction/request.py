@@ -203,6 +203,9 @@ def _typed(options: Options) -> None:
         _whole("max_output", options.max_output)
     if options.expected_calls:  # 0: none is expected, and nothing pays
         _whole("expected_calls", options.expected_calls)
+    for place, id in enumerate(options.pinned):
+        if not isinstance(id, str):
+            raise UsageError(f"pinned[{place}] is of type {type(id).__name__}: give the id of a message")
 
 
 def _after_plans(plans: Sequence[Plan], history: Transcript, start: Sequence[Message]) -> Usage | None:

@@ -468,11 +468,15 @@ class Session:
         self._set_pinned((*self.pinned, MessageId(id)))
 
     def unpin(self, what: str) -> None:
-        """Let compactions change a message again.
+        """Let compactions change a message again, by its id or the beginning of one.
+
+        Raises:
+            UsageError: there is no such message.
 
         Added in 0.1.0.
         """
-        self._set_pinned(tuple(id for id in self.pinned if id != what))
+        id = resolve_id(self._log.state, what)
+        self._set_pinned(tuple(each for each in self.pinned if each != id))
 
     def _set_pinned(self, ids: Sequence[MessageId]) -> None:
         self._log.configure({"pinned": list(dict.fromkeys(ids)) or None})
