@@ -16,8 +16,9 @@ With `--shapes` one cold pass to a quarter is measured instead, for conversation
 words in the same text, and the time as a multiple of that for half as many tokens, which is 2 where time is linear.
 Peers of `benchmarks/peers` that are installed run beside it, each until it has taken a minute.
 
-All times are processor time, but that of the import. The collector of cyclic garbage runs before each pass and not in it. Checks in a row run as in any program; a
-collection before each empties the processor's caches, as a long wait for a model may, and has a row of its own.
+All times are processor time, but that of the import. The collector of cyclic garbage runs before each pass and not in
+it. Checks in a row run as in any program; a collection before each empties the processor's caches, as a long wait for
+a model may, and has a row of its own.
 """
 
 from __future__ import annotations

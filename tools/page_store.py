@@ -56,11 +56,7 @@ def chosen() -> Iterator[tuple[str, SampleConversation, int]]:
     for sample in conversations():
         if sample.name == "long-session":
             yield "orderdesk-morning", sample, WORKING
-        yield (
-            {"long-session": "orderdesk", "mail": "mailbox", "small": "shipping"}[sample.name],
-            sample,
-            len(sample.messages),
-        )
+        yield NAMES[sample.name], sample, len(sample.messages)
 
 
 if __name__ == "__main__":

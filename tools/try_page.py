@@ -196,7 +196,7 @@ def follow(page: Page, part: str, faults: Faults) -> None:
 def without_scripts(browser: Browser, base: str, token: str, faults: Faults) -> None:
     """Read everything with scripts switched off."""
     page, _ = opened(browser, base, token, 800, "light", java_script_enabled=False)
-    faults.check(page.get_by_role("link", name="orderdesk").count, "without scripts there is no list")
+    faults.check(page.get_by_role("link", name="orderdesk").count(), "without scripts there is no list")
     page.goto(f"{base}/c/orderdesk")
     page.get_by_text("The same as a table").click()
     faults.check(
