@@ -1,3 +1,5 @@
+import json
+
 from refold.sessions import Session, export_session, open_store
 from refold.transcripts import detect, read
 
@@ -54,3 +56,11 @@ def test_a_session_that_goes_on_after_a_rewind_has_the_new_messages():
     session.append([{"role": "user", "content": "Anew."}])
     (item,) = read(exported(store))
     assert item.messages == session.messages == [{"role": "user", "content": "Anew."}]
+
+
+def test_a_damaged_file_with_an_id_behind_itself_ends():
+    rows = [{"id": id, "message": {"role": "user", "content": id}} for id in "aba"]
+    rewound = {"entry": {"type": "rewound", "to": {"tip": "b", "length": 2, "plans": []}}}
+    header = {"refold_session": 1, "id": "logs", "format": "openai-chat"}
+    (item,) = read("\n".join(map(json.dumps, [header, *rows, rewound])).encode())
+    assert [message["content"] for message in item.messages] == ["a", "b"]

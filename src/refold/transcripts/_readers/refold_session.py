@@ -55,7 +55,7 @@ class _RefoldSession:
 
     def append(self, id: str, message: Any) -> None:
         """Take in a message."""
-        self.parents[id] = self.ids[-1] if self.ids else None
+        self.parents.setdefault(id, self.ids[-1] if self.ids else None)  # of a damaged file too, no id is behind itself
         self.messages[id] = message
         self.ids.append(id)
         self.rewound.clear()
