@@ -30,6 +30,7 @@ from refold._condense.pasted import pasted_spans
 from refold._condense.pins import BORDER, LONGEST, pins_of, places_of_pins
 from refold._salience.segments import Segment, excerpt, segments
 from refold._text.places import places_of
+from refold._text.text_cache import text_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -171,7 +172,7 @@ def _joined(spans: Sequence[tuple[int, int]], size: int) -> list[Segment]:
     return [Segment(start, stop, NOTHING) for start, stop in joined]
 
 
-@lru_cache(maxsize=64)
+@text_cache
 def _pieces(text: str, kind: TextKind) -> tuple[_RankedLine, ...]:
     """Return the lines of a text, long ones by sentence, with their ranks; blank lines belong to those before them."""
     pasted, pinned = pasted_spans(text), places_of_pins(text, frozenset(pins_of(text)))

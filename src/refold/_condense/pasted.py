@@ -7,8 +7,9 @@ follows lines that an earlier plan left out, up to the next fence: a fence may h
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from refold._text.text_cache import text_cache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,7 +30,7 @@ NAME = re.compile(r"[-_]")
 CHECKED = ("```", "~~~", ">")  # signs without which nothing was pasted
 
 
-@lru_cache(maxsize=256)
+@text_cache
 def pasted_spans(text: str) -> tuple[tuple[int, int], ...]:
     """Return where what was pasted begins and ends in a text, in order."""
     if not any(sign in text for sign in CHECKED):

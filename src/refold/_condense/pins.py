@@ -7,7 +7,6 @@ model never do.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -16,6 +15,7 @@ from refold._condense.digest.previous import digests_in, entries_in, own_text, q
 from refold._condense.pasted import without_pasted
 from refold._text.places import missing_from
 from refold._text.sign_runs import SignRuns
+from refold._text.text_cache import text_cache
 from refold.core._speakers import is_turn
 from refold.core.messages import Message, MessageId, Role, memoized, text_of
 
@@ -114,7 +114,7 @@ class Pin(Struct, frozen=True):
     role: Role
 
 
-@lru_cache(maxsize=4_096)
+@text_cache
 def pins_of(text: str) -> tuple[str, ...]:
     """Return the sentences of a text that forbid, oblige or limit, as they stand, without those in what was pasted."""
     signs = _signs_in(text)

@@ -7,13 +7,13 @@ Those are the files that patches, redirections, `tee`, `sed -i`, `mv`, `cp`, `rm
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
 from refold._condense.shell_commands import is_odd, joined, patched_files, statements
+from refold._text.text_cache import text_cache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,7 @@ def written_by(command: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(paths))
 
 
-@lru_cache(maxsize=1_024)
+@text_cache
 def writes_in(command: str) -> tuple[FileWrite, ...]:
     """Return what a command does to files, in order; a patch within it stands for all."""
     if not WRITES.search(command):

@@ -16,7 +16,6 @@ of its segments. `excerpt` shows some segments word for word, and says for each 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._salience.atoms import END, names_of, words_in
+from refold._text.text_cache import text_cache
 from refold.core._speakers import speech
 from refold.core.messages import memoized
 
@@ -79,9 +79,13 @@ class Segment(Struct, frozen=True, gc=False):
         return self.stop - self.start
 
 
-@lru_cache(maxsize=64)  # the words of a user are asked for again and again while a goal is filled
+@text_cache  # the words of a user are asked for again and again while a goal is filled
 def segments(text: str) -> tuple[Segment, ...]:
     """Return a text as adjacent segments in order: lines that follow each other, and parts of long lines."""
+    return _segmented(text)
+
+
+def _segmented(text: str) -> tuple[Segment, ...]:
     ends: list[int] = []
     start = stop = 0
     if len(text) <= WHOLE and (text.isascii() or len(text.encode(errors="replace")) <= WHOLE):
@@ -123,7 +127,7 @@ def harness_segments(message: Message) -> dict[Path, tuple[tuple[Segment, ...], 
         for span in spoken.spans:
             body = span.body(text)
             bodies.append(
-                tuple(replace(one, start=one.start + before, stop=one.stop + before) for one in segments(body))
+                tuple(replace(one, start=one.start + before, stop=one.stop + before) for one in _segmented(body))
             )
             before += len(body)
         by_path[spoken.text.at] = tuple(bodies)
@@ -133,7 +137,7 @@ def harness_segments(message: Message) -> dict[Path, tuple[tuple[Segment, ...], 
 @memoized
 def segments_of(result: ToolResult | SpokenText) -> tuple[Segment, ...]:
     """Return the words of an output, or of a text that is searched like one, as segments."""
-    return segments(result.text)
+    return _segmented(result.text)
 
 
 def split(text: str) -> tuple[str, ...]:
