@@ -278,7 +278,7 @@ def test_an_asynchronous_summarizer_is_awaited():
         ({"window": 1_000, "max_output": -1}, BadBudget, "max_output=-1"),
         ({"budget": 1_000, "counter": 4}, UsageError, "counter of type int"),
         ({"budget": 1_000, "plans": PLAN}, UsageError, "plans is of type Plan: give a list"),
-        ({"budget": 1_000, "pinned": [{}]}, UsageError, "pinned[0] is of type dict: give the id of a message"),
+        ({"budget": 1_000, "pinned": [{}]}, UsageError, r"pinned\[0\] is of type dict: give the id of a message"),
         ({"budget": 1_000, "plans": ["plan:x"]}, UsageError, "holds a value of type str"),
         ({"budget": 1_000, "handlers": print}, UsageError, "a function as summarize="),
     ],
