@@ -231,3 +231,25 @@ def test_of_a_long_conversation_only_the_messages_that_are_shown_are_read(monkey
 def _head_alone(loaded):
     assert not loaded.natives
     return loaded
+
+
+def test_an_id_that_is_used_again_shows_nothing_of_the_conversation_before():
+    store = MemoryStore()
+    page = opened(store)
+    for words in ("The first secret.", "Another beginning."):
+        Session(store, "again", window=16_000).append([{"role": "user", "content": words}])
+        for path in ("/", "/c/again", "/c/again?show=originals"):
+            text = page.client.get(path).text
+            assert words in text
+            assert "secret" in words or "secret" not in text
+        store.delete("again")
+
+
+def test_of_a_message_with_very_many_parts_some_are_shown():
+    store = MemoryStore()
+    parts = [{"type": "text", "text": f"part {number}."} for number in range(100)]
+    Session(store, "many", window=16_000).append([{"role": "user", "content": parts}])
+    text = opened(store).client.get("/c/many").text
+    assert "part 39." in text
+    assert "part 40." not in text
+    assert "60 more parts</a>" in text

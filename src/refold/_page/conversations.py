@@ -193,7 +193,7 @@ class Conversations:
         return self._live.get(id, sees) if self._live is not None else None
 
     def _row(self, head: Head, live: LiveConversation | None) -> Row:
-        now = head.seq if live is None else (len(live.raws), *(plan.id for plan in live.plans), live.report)
+        now = _version(head) if live is None else (len(live.raws), *(plan.id for plan in live.plans), live.report)
         if (row := self._rows.get((head.id, now))) is not None:
             return replace(row, head=head)
         try:
@@ -215,11 +215,11 @@ class Conversations:
         return stored if live is None else _continued(live, stored)
 
     def _stored(self, head: Head) -> History:
-        stored = self._histories.get((head.id, head.seq))
+        stored = self._histories.get((head.id, _version(head)))
         if stored is None:
             events, sizes = read_entries(self.store, head, self._opener.opened_text, self._plan)
             stored = History(head, events, sizes, lambda ids: self._natives(ids, head.owner))
-            self._histories[head.id, head.seq] = stored
+            self._histories[head.id, _version(head)] = stored
         return stored
 
     def _natives(self, ids: Sequence[MessageId], owner: str) -> dict[MessageId, Any]:
@@ -241,6 +241,11 @@ class Conversations:
 def title_of(history: History) -> str:
     """Return the first words of the user."""
     return first_words(history.messages(history.state.ids[:OPENING]).values())
+
+
+def _version(head: Head) -> object:
+    """Return what changes with a session: its id may be used again, by another owner too, after it was deleted."""
+    return head.owner, head.created, head.seq
 
 
 class _Remembered(OrderedDict[tuple[str, object], T]):

@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 MOST, LINES = 1_200, 24  # characters and lines shown of a part; the whole is behind a link
+PARTS = 40  # shown of a message
 POINTER = "recall b2:"  # how a text that stands for an original names it
 
 
@@ -77,7 +78,8 @@ class PartExcerpt(Struct, frozen=True):
 class MessageCard(Struct, frozen=True):
     """A message of the view, or an original with what became of it; `position` is None where a plan made it.
 
-    `reasons` are the steps of plans that touched it, `must_hold` the sentences of it that state a constraint.
+    `reasons` are the steps of plans that touched it, `must_hold` the sentences of it that state a constraint;
+    `more` parts follow those that are shown.
     """
 
     id: MessageId
@@ -86,6 +88,7 @@ class MessageCard(Struct, frozen=True):
     status: Status
     reasons: tuple[tuple[int, str], ...]
     parts: tuple[PartExcerpt, ...]
+    more: int
     tokens: int
     tokens_before: int | None
     must_hold: tuple[str, ...]
@@ -138,7 +141,8 @@ def message_card(
     changed = original is not None and new is not original
     return MessageCard(
         id=row.message.id, position=position, role=source.role, status=status,
-        reasons=reasons_of([row]), parts=tuple(_part(part, called) for part in source.parts),
+        reasons=reasons_of([row]), parts=tuple(_part(part, called) for part in source.parts[:PARTS]),
+        more=max(len(source.parts) - PARTS, 0),
         tokens=0 if row.hidden else counter.message(new),
         tokens_before=counter.message(original) if original is not None and (changed or row.hidden) else None,
         must_hold=pins_in(original) if original is not None and original.role in ("user", "system") else (),
