@@ -75,3 +75,9 @@ def test_the_search_finds_originals_that_a_compaction_left_out(get):
 
 def test_what_is_searched_for_is_text(get):
     assert MARKUP not in get("/search", q=MARKUP)
+
+
+def test_a_query_is_as_long_as_the_form_allows(get):
+    text = get("/search", q="parser " + "x" * 1_000)
+    assert "x" * 393 in text
+    assert "x" * 394 not in text

@@ -195,6 +195,7 @@ def _same(rows: list[ViewRow], others: list[ViewRow], history: History) -> int:
 
 
 def dollars_of(tokens: int, model: str) -> str:
+    """Return the price of tokens of input in brackets; empty where none is known."""
     prices = catalog.prices(model) if model else None
     return "" if prices is None else f" (${tokens * prices.input / MILLION:.4f})"
 

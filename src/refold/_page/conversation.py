@@ -92,39 +92,49 @@ async def conversation_page(request: Request) -> Response:
 
 async def plotted(request: Request) -> Response:
     """Return the data of the plot: sizes over time, limits, and what happened when."""
+    conversations: Conversations = request.app.state.conversations
     history = await history_of(request)
-    points = points_of(history)
-    figures = figures_of(history, points)
-    chosen = _sampled(points, PLOTTED)
-    limits = figures.limits
-    return JSONResponse(
-        {
-            "tokens": [point.tokens for point in chosen],
-            "messages": [point.messages for point in chosen],
-            "at": [point.at for point in chosen],
-            "kinds": [point.kind for point in chosen],
-            "limits": {"window": limits.window, "trigger": limits.trigger, "goal": limits.goal},
-            "break_even": _break_even(chosen, figures),
-        }
-    )
+
+    def work() -> Response:
+        points = points_of(history)
+        figures = figures_of(history, points)
+        chosen = _sampled(points, PLOTTED)
+        limits = figures.limits
+        return JSONResponse(
+            {
+                "tokens": [point.tokens for point in chosen],
+                "messages": [point.messages for point in chosen],
+                "at": [point.at for point in chosen],
+                "kinds": [point.kind for point in chosen],
+                "limits": {"window": limits.window, "trigger": limits.trigger, "goal": limits.goal},
+                "break_even": _break_even(chosen, figures),
+            }
+        )
+
+    return await conversations.run(work)
 
 
 async def one_message(request: Request) -> Response:
     """Return one message in full: the original, or as it is sent."""
+    conversations: Conversations = request.app.state.conversations
     history, message, sent = await _message_of(request)
-    ids = history.state.ids
-    text = full_text(message)
-    return page(
-        request, "message.html", history=history, message=message, sent=sent, text=text[:WHOLE],
-        position=ids.index(message.id) if message.id in ids else None, known=message.id in history.sizes,
-        rest=max(len(text) - WHOLE, 0),
-    )  # fmt: skip
+
+    def work() -> Response:
+        ids, text = history.state.ids, full_text(message)
+        return page(
+            request, "message.html", history=history, message=message, sent=sent, text=text[:WHOLE],
+            position=ids.index(message.id) if message.id in ids else None, known=message.id in history.sizes,
+            rest=max(len(text) - WHOLE, 0),
+        )  # fmt: skip
+
+    return await conversations.run(work)
 
 
 async def text_of_message(request: Request) -> Response:
     """Return all that a message says as a file of plain text."""
+    conversations: Conversations = request.app.state.conversations
     _, message, _ = await _message_of(request)
-    body = full_text(message).encode("utf-8", "replace")
+    body = await conversations.run(lambda: full_text(message).encode("utf-8", "replace"))
     name = f'attachment; filename="{message.id.replace(":", "-")}.txt"'
     return Response(body, headers={"content-disposition": name}, media_type="text/plain")
 

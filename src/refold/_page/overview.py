@@ -18,6 +18,7 @@ __all__ = ["ROUTES"]
 
 ROWS = 50
 HITS = 50
+LONGEST_QUERY = 400  # characters, as the form allows
 
 
 async def listed(request: Request) -> Response:
@@ -27,16 +28,16 @@ async def listed(request: Request) -> Response:
     rows, total = await conversations.rows(request.state.viewer.sees, (number - 1) * ROWS, ROWS)
     pages = max((total + ROWS - 1) // ROWS, 1)
     part = request.headers.get("hx-request") == "true"
-    return page(
-        request, "rows.html" if part else "overview.html", rows=rows, total=total, number=number, pages=pages,
-        sees=request.state.viewer.sees,
-    )  # fmt: skip
+    template, sees = "rows.html" if part else "overview.html", request.state.viewer.sees
+    return await conversations.run(
+        lambda: page(request, template, rows=rows, total=total, number=number, pages=pages, sees=sees)
+    )
 
 
 async def searched(request: Request) -> Response:
     """Return the originals that hold the words of a query."""
     conversations: Conversations = request.app.state.conversations
-    query = request.query_params.get("q", "").strip()
+    query = request.query_params.get("q", "").strip()[:LONGEST_QUERY]
     hits = await conversations.search(query, request.state.viewer.sees, HITS) if query else []
     return page(request, "search.html", query=query, hits=hits, most=HITS)
 
