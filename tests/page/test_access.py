@@ -1,3 +1,5 @@
+import asyncio
+
 import pytest
 
 from refold._page.access import StartToken
@@ -28,6 +30,7 @@ def test_the_rest_of_the_address_stays_and_leads_nowhere_else(page):
 def test_without_a_token_every_address_answers_alike(page, path):
     answers = [page.outsider.get(path), page.outsider.get(path, headers={"x-refold-token": "wrong"})]
     answers.append(page.outsider.get(path, headers={"cookie": "refold_page_8788=start~9999999999~00"}))
+    answers.append(page.outsider.get(path, headers={"cookie": f"refold_page_8788=start~{'9' * 6_000}~00"}))
     answers.append(page.outsider.get(path, params={"token": "wrong"}))
     assert {answer.status_code for answer in answers} == {401}
     assert len({answer.text for answer in answers}) == 1
@@ -48,6 +51,20 @@ def test_a_token_that_is_typed_in_opens_the_page(page):
     assert page.outsider.get("/").status_code == 200
     page.outsider.post("/sign-out")
     assert page.outsider.get("/").status_code == 401
+
+
+def test_a_sign_in_that_breaks_off_opens_nothing_and_is_no_fault_of_the_page(page):
+    answered = []
+
+    async def receive():
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        answered.append(message.get("status"))
+
+    scope = {"type": "http", "method": "POST", "path": "/sign-in", "headers": [(b"host", b"127.0.0.1:8788")]}
+    asyncio.run(page.outsider.app({**scope, "query_string": b"", "root_path": ""}, receive, send))
+    assert answered[0] == 401
 
 
 def test_a_session_ends_with_its_time_and_with_its_token(store, monkeypatch):

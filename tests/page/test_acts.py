@@ -51,6 +51,10 @@ class Talk:
         return self.do("compact", preview="1")
 
 
+def test_a_focus_may_be_as_long_in_any_script(talk):
+    talk.do("compact", preview="1", focus="字" * 4_000)
+
+
 def test_a_preview_tells_what_a_compaction_does_and_when_it_pays_and_changes_nothing(talk):
     before = talk.store.load("work").head
     text = talk.ask("compact", preview="1", goal="9000", focus="the parser")

@@ -58,6 +58,19 @@ def test_the_card_is_sent_when_it_changes(talk, monkeypatch):
     assert page.client.get("/c/none/events").status_code == 404
 
 
+def test_one_viewer_cannot_take_the_streams_of_all(talk, monkeypatch):
+    monkeypatch.setattr(watching, "LASTS", 0.0)
+    page = talk[2]
+    watchers = page.client.app.state.watchers
+    watchers["other"] = watching.OF_ONE
+    assert page.client.get("/c/work/events").status_code == 200
+    watchers["start"] = watching.OF_ONE
+    assert page.client.get("/c/work/events").status_code == 503
+    watchers.clear()
+    watchers["others"] = watching.WATCHERS
+    assert page.client.get("/c/work/events").status_code == 503
+
+
 def test_hostile_text_of_a_summary_is_text_of_the_card(talk):
     store, _, page = talk
     session = Session(store, "hostile", policy="opal", window=32_000)

@@ -2,6 +2,7 @@
 
 import re
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from starlette.testclient import TestClient
@@ -57,6 +58,14 @@ def test_a_report_has_tables_plots_and_a_file(client):
     assert file.headers["content-disposition"].startswith("attachment")
     assert "<svg" in file.text
     assert client.get("/reports/plots/none.svg").status_code == 404
+
+
+def test_of_forms_that_arrive_together_one_begins_a_report(client):
+    data = {"form": client.token, "kind": "replay", "id": ["work", "short"]}
+    with ThreadPoolExecutor(4) as threads:
+        sent = [threads.submit(client.post, "/reports", data=data, follow_redirects=False) for _ in range(4)]
+    assert sorted(each.result().status_code for each in sent) == [303, 409, 409, 409]
+    client.post("/reports/cancel", data={"form": client.token})
 
 
 def test_a_report_is_cancelled(client):

@@ -88,12 +88,12 @@ class SignIn:
 
     def by_cookie(self, request: Request) -> Viewer | None:
         """Return who has the session of a request's cookie; None where it is over, or nobody's."""
-        id, _, rest = request.cookies.get(cookie_name(request), "").rpartition("~")[0].partition("~")
-        signature = request.cookies.get(cookie_name(request), "").rpartition("~")[2]
-        viewer = self._viewers.by_id(id) if id and rest.isascii() and rest.isdigit() else None
-        if viewer is None or int(rest) < time.time():
-            return None
-        return viewer if hmac.compare_digest(self._signed(viewer, rest), signature.encode()) else None
+        content, _, signature = request.cookies.get(cookie_name(request), "").rpartition("~")
+        id, _, ends = content.partition("~")
+        viewer = self._viewers.by_id(id) if id else None
+        if viewer is None or not hmac.compare_digest(self._signed(viewer, ends), signature.encode()):
+            return None  # before the number is read: of what was not signed, that may take long or fail
+        return viewer if ends.isdecimal() and int(ends) >= time.time() else None
 
     def cookie(self, viewer: Viewer) -> str:
         """Return the value of the cookie of a new session."""

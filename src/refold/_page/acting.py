@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs
 
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
@@ -15,6 +14,7 @@ from refold._page.changes import change_of, dollars_of
 from refold._page.conversation import CONVERSATION, history_of
 from refold._page.conversations import title_of
 from refold._page.figures import limits_of
+from refold._page.forms import checked_form, form_token
 from refold._page.parts import STATUSES
 from refold._page.templating import address, page, slug
 from refold.errors import RefoldError, SessionNotFound, StoreError, WriteConflict
@@ -24,14 +24,12 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from refold._page.access import SignIn
     from refold._page.changes import Proposal
     from refold._page.conversations import Conversations
     from refold._page.history import History
 
-__all__ = ["ROUTES", "checked_form", "form_token"]
+__all__ = ["ROUTES"]
 
-LONGEST_FORM = 16_384  # bytes: focus of a summary, and a few ids
 FIELDS = ("message", "off", "plan", "policy", "step")  # of the question, which its form repeats
 LONGEST_FOCUS = 4_000  # characters
 
@@ -69,7 +67,7 @@ async def compaction(request: Request) -> Response:
     conversations: Conversations = request.app.state.conversations
     history = await history_of(request)
     values = await _form(request) if request.method == "POST" else dict(request.query_params)
-    wish, limits = _wish(values), limits_of(history)
+    wish = _wish(values)
     if request.method == "POST":
         id = await conversations.acts.compact(history, wish, request.state.viewer.name)
         if not id:
@@ -78,12 +76,17 @@ async def compaction(request: Request) -> Response:
     previewed = "preview" in values
     preview = await conversations.acts.preview(history, wish) if previewed else None
     economy = preview.plan.break_even if preview is not None else None
-    return page(
-        request, "compact.html", history=history, title=title_of(history), wish=wish, limits=limits,
-        names=policies.names(), previewed=previewed, preview=preview, statuses=STATUSES, economy=economy,
-        cost=dollars_of(economy.cost, limits.model) if economy else "",
-        saves=dollars_of(economy.saving, limits.model) if economy else "", form_token=form_token(request),
-    )  # fmt: skip
+
+    def work() -> Response:
+        limits = limits_of(history)
+        return page(
+            request, "compact.html", history=history, title=title_of(history), wish=wish, limits=limits,
+            names=policies.names(), previewed=previewed, preview=preview, statuses=STATUSES, economy=economy,
+            cost=dollars_of(economy.cost, limits.model) if economy else "",
+            saves=dollars_of(economy.saving, limits.model) if economy else "", form_token=form_token(request),
+        )  # fmt: skip
+
+    return await conversations.run(work)
 
 
 def _wish(values: Mapping[str, str]) -> WishedCompaction:
@@ -120,30 +123,6 @@ def _guarded(handler: Any) -> Any:
 
 async def _form(request: Request) -> dict[str, str]:
     return {name: value[0] for name, value in (await checked_form(request)).items()}
-
-
-async def checked_form(request: Request) -> dict[str, list[str]]:
-    """Return the values of a form of this page.
-
-    Raises:
-        HTTPException: it is too long (413), or was not written for this viewer (403).
-    """
-    body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > LONGEST_FORM:
-            raise HTTPException(413, "This form is too long.")
-    values = parse_qs(body.decode("utf-8", "replace"))
-    sign_in: SignIn = request.app.state.sign_in
-    if not sign_in.is_form_token(request.state.viewer, values.get("form", [""])[0]):
-        raise HTTPException(403, "This form is not of your session: open the page and try again.")
-    return values
-
-
-def form_token(request: Request) -> str:
-    """Return what a form of this page holds."""
-    sign_in: SignIn = request.app.state.sign_in
-    return sign_in.form_token(request.state.viewer)
 
 
 def _back(request: Request, id: str) -> Response:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import urlencode
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -17,6 +17,7 @@ from starlette.staticfiles import StaticFiles
 
 from refold._page import acting, compare, contents, conversation, overview, reporting, watching
 from refold._page.access import SignIn, cookie_name, is_of_another_site
+from refold._page.forms import read_form
 from refold._page.reports import Reports
 from refold._page.templating import address, page
 from refold.errors import RefoldError, SessionNotFound, StoreError
@@ -43,8 +44,6 @@ HEADERS = {
     "cache-control": "no-store",
 }
 SAFE = ("GET", "HEAD")
-LONGEST_FORM = 4_096  # bytes: a form of the sign-in holds a token
-FORM_TIMEOUT = 10.0  # seconds in which it must arrive
 
 
 def page_app(conversations: Conversations, viewers: Viewers, key: bytes) -> ASGIApp:
@@ -69,7 +68,7 @@ def page_app(conversations: Conversations, viewers: Viewers, key: bytes) -> ASGI
         exception_handlers=dict.fromkeys((HTTPException, RefoldError, Exception), _error),
     )
     app.router.redirect_slashes = False
-    app.state.watchers, app.state.reports = 0, Reports()
+    app.state.watchers, app.state.reports = Counter[str](), Reports()
     app.state.conversations, app.state.sign_in = conversations, SignIn(viewers, key)
     return app
 
@@ -98,7 +97,7 @@ class _Guard:
 
     def _refusal(self, request: Request) -> Response | None:
         """Return the response to a request that does not pass; None for one that does."""
-        path = request.url.path.removeprefix(request.scope.get("root_path", ""))
+        path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))  # by which routes are found, too
         if request.method not in SAFE and is_of_another_site(dict(request.scope["headers"])):
             return page(request, "error.html", 403, title="Not from here", text="Another site sent this request.")
         if path.startswith("/static/") or path == "/sign-in":
@@ -138,18 +137,12 @@ def _unknown(request: Request) -> Response:
 
 
 async def _sign_in(request: Request) -> Response:
-    body = b""
     try:
-        async with asyncio.timeout(FORM_TIMEOUT):
-            async for part in request.stream():
-                body += part
-                if len(body) > LONGEST_FORM:
-                    return _unknown(request)
-    except TimeoutError:
+        values = await read_form(request)
+    except HTTPException:
         return _unknown(request)
-    token = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0].strip()
     sign_in: SignIn = request.app.state.sign_in
-    viewer = sign_in.by_token(token)
+    viewer = sign_in.by_token(values.get("token", [""])[0].strip())
     return _unknown(request) if viewer is None else _opened(request, viewer, "/", [])
 
 

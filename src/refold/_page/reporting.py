@@ -8,8 +8,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from refold._page.acting import checked_form, form_token
-from refold._page.reports import KINDS, MOST_CONVERSATIONS, MOST_MESSAGES, subject_of
+from refold._page.forms import checked_form, form_token
+from refold._page.reports import KINDS, MOST_CHARACTERS, MOST_CONVERSATIONS, MOST_MESSAGES, subject_of
 from refold._page.templating import address, page
 
 if TYPE_CHECKING:
@@ -29,14 +29,14 @@ async def reported(request: Request) -> Response:
     """Return the newest report of the viewer, or its progress alone for a page that is open, and the form for one."""
     conversations: Conversations = request.app.state.conversations
     report = _reports(request).of(request.state.viewer.id)
+    values = {"report": report, "kinds": KINDS, "form_token": form_token(request)}
     if request.headers.get("hx-request") == "true":
-        return page(request, "report.html", report=report, kinds=KINDS, form_token=form_token(request))
+        return await conversations.run(lambda: page(request, "report.html", **values))
     rows, _ = await conversations.rows(request.state.viewer.sees, 0, LISTED)
     chosen = set(request.query_params.getlist("id"))
-    return page(
-        request, "reports.html", report=report, rows=rows, chosen=chosen, kinds=KINDS, form_token=form_token(request),
-        most=MOST_CONVERSATIONS,
-    )  # fmt: skip
+    return await conversations.run(
+        lambda: page(request, "reports.html", rows=rows, chosen=chosen, most=MOST_CONVERSATIONS, **values)
+    )
 
 
 async def begun(request: Request) -> Response:
@@ -49,17 +49,22 @@ async def begun(request: Request) -> Response:
     if not 0 < len(ids) <= MOST_CONVERSATIONS:
         raise HTTPException(400, f"Choose 1 to {MOST_CONVERSATIONS} conversations.")
     reports, viewer = _reports(request), request.state.viewer
-    current = reports.of(viewer.id)
-    if (current is not None and current.state == "running") or reports.is_full():
-        raise HTTPException(409, "A report is being made: wait until it is done, or cancel it.")
+    busy = HTTPException(409, "A report is being made: wait until it is done, or cancel it.")
+    if not reports.may_begin(viewer.id):
+        raise busy
     histories = [await conversations.history(id, viewer.sees) for id in ids]
     if sum(len(history.state.ids) for history in histories) > MOST_MESSAGES:
         raise HTTPException(400, f"Choose conversations of {MOST_MESSAGES:,} messages together at most.")
+    if sum(sum(history.sizes.values()) for history in histories) > MOST_CHARACTERS:
+        raise HTTPException(400, f"Choose conversations of {MOST_CHARACTERS:,} characters together at most.")
 
     def work() -> list[Subject]:
         return [subject_of(history) for history in histories]
 
-    reports.begin(viewer.id, kind, await conversations.run(work))
+    subjects = await conversations.run(work)
+    if not reports.may_begin(viewer.id):  # another form came first, while the conversations were read
+        raise busy
+    reports.begin(viewer.id, kind, subjects)
     return RedirectResponse(address(request, "/reports"), 303)
 
 

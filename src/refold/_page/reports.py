@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from functools import cached_property
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +28,22 @@ if TYPE_CHECKING:
     from refold.replay._run import Run
     from refold.replay._tables import ReportTable
 
-__all__ = ["KINDS", "MOST_CONVERSATIONS", "MOST_MESSAGES", "Report", "Reports", "Subject", "subject_of"]
+__all__ = [
+    "KINDS",
+    "MOST_CHARACTERS",
+    "MOST_CONVERSATIONS",
+    "MOST_MESSAGES",
+    "Report",
+    "Reports",
+    "Subject",
+    "subject_of",
+]
 
 KINDS = {
     "replay": "Replay: what each policy preserves and costs",
     "cost": "Cost: what each policy would have cost",
 }
-MOST_CONVERSATIONS, MOST_MESSAGES = 20, 20_000
+MOST_CONVERSATIONS, MOST_MESSAGES, MOST_CHARACTERS = 20, 20_000, 100_000_000
 AT_ONCE = 2  # reports that a process makes for all its viewers
 REMEMBERED = 50  # reports, of as many viewers
 
@@ -47,18 +57,22 @@ class Subject(Struct, frozen=True):
 
 
 class Report:
-    """One report: how far it is, and what came out."""
+    """One report: how far it is, and what came out.
+
+    Tables and plots are made once, when it runs no more.
+    """
 
     def __init__(self, kind: str, subjects: Sequence[Subject]) -> None:
         self.kind = kind
-        self.subjects = tuple(subjects)
+        self.titles = tuple(subject.title for subject in subjects)
         self.names = (NONE, *policies.names())
-        self.total = len(self.subjects) * len(self.names)
+        self.total = len(self.titles) * len(self.names)
         self.done = 0
         self.begun = time.time()
         self.runs: dict[int, list[Run]] = {}
         self.problems: dict[int, str] = {}
         self.state = "running"
+        self._subjects = tuple(subjects)  # until its process has them
         self._process: Any = None
 
     @property
@@ -66,7 +80,7 @@ class Report:
         """The runs of each conversation that was replayed under all policies."""
         return [runs for _, runs in sorted(self.runs.items()) if len(runs) == len(self.names)]
 
-    @property
+    @cached_property
     def tables(self) -> list[ReportTable]:
         """The tables of the results; of a report on costs the first alone, since nothing else was judged."""
         every = tables(self.results)
@@ -75,7 +89,7 @@ class Report:
         verdict = verdict_table(self.results)
         return every if verdict is None else [*every, verdict]
 
-    @property
+    @cached_property
     def plots(self) -> dict[str, str]:
         """The plots of the results, as SVG by name."""
         return {name: svg for name, svg in plots(self.results).items() if self.kind != "cost" or "quality" not in name}
@@ -96,8 +110,10 @@ class Report:
         """Make the report in a process of its own, which is ended with this one."""
         context = get_context("spawn")  # a fork would copy the threads of the caller
         here, there = context.Pipe(duplex=False)
-        work = (there, self.subjects, self.names, self.kind == "replay")
+        work = (there, self._subjects, self.names, self.kind == "replay")
         self._process = context.Process(target=_make, args=work, daemon=True)
+        self._subjects = ()
+        del work
         try:
             await asyncio.to_thread(self._process.start)
             there.close()
@@ -129,9 +145,10 @@ class Reports:
         """Return the newest report of a viewer."""
         return self._reports.get(viewer)
 
-    def is_full(self) -> bool:
-        """Tell whether as many reports are made as may be at a time."""
-        return sum(report.state == "running" for report in self._reports.values()) >= AT_ONCE
+    def may_begin(self, viewer: str) -> bool:
+        """Tell whether a viewer has no report that runs, and fewer run than may at a time."""
+        running = [each for each, report in self._reports.items() if report.state == "running"]
+        return viewer not in running and len(running) < AT_ONCE
 
     def begin(self, viewer: str, kind: str, subjects: Sequence[Subject]) -> None:
         """Begin a report, in place of the one before."""

@@ -27,14 +27,15 @@ __all__ = ["ROUTES"]
 PAUSE = 0.4  # seconds between two looks
 LASTS = 60.0  # seconds of a stream; a browser opens the next, with a session that is still in force
 QUIET = 15.0  # seconds after which a line without meaning shows that the stream lives
-WATCHERS = 100  # streams of a process at a time
+WATCHERS, OF_ONE = 100, 25  # streams of a process at a time, and of a viewer: none can take those of all
 
 
 async def watched(request: Request) -> Response:
     """Return the events of a conversation: the card whenever it is another."""
     conversations: Conversations = request.app.state.conversations
     history = await history_of(request)
-    if request.app.state.watchers >= WATCHERS:
+    watchers = request.app.state.watchers
+    if watchers.total() >= WATCHERS or watchers[request.state.viewer.id] >= OF_ONE:
         raise HTTPException(503, "Too many pages are open.")
     known = request.headers.get("last-event-id") or request.query_params.get("known", "")
     events = _events(request, conversations, history.head.id, known)
@@ -42,12 +43,12 @@ async def watched(request: Request) -> Response:
 
 
 async def _events(request: Request, conversations: Conversations, id: str, known: str) -> AsyncIterator[bytes]:
-    sees, end, quiet = request.state.viewer.sees, monotonic() + LASTS, monotonic() + QUIET
-    request.app.state.watchers += 1
+    viewer, end, quiet = request.state.viewer, monotonic() + LASTS, monotonic() + QUIET
+    request.app.state.watchers[viewer.id] += 1
     try:
         yield b"retry: 1000\n\n"
         while monotonic() < end and not conversations.draining:
-            key = (await conversations.pulse(id, sees)).key
+            key = (await conversations.pulse(id, viewer.sees)).key
             if key != known:
                 known = key
                 yield await _card(request, conversations, id)
@@ -59,7 +60,7 @@ async def _events(request: Request, conversations: Conversations, id: str, known
     except RefoldError:
         pass  # it was deleted, or the store does not answer: the browser asks again
     finally:
-        request.app.state.watchers -= 1
+        request.app.state.watchers[viewer.id] -= 1
 
 
 async def _card(request: Request, conversations: Conversations, id: str) -> bytes:

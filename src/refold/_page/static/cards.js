@@ -3,11 +3,21 @@
   "use strict";
   const card = document.querySelector("#card[data-events]");
   if (!card || !window.EventSource) return;
-  const stream = new EventSource(card.dataset.events);
-  stream.addEventListener("card", (event) => {
+  const address = new URL(card.dataset.events, location.href);
+  let stream = null;
+  function show(event) {
     const focused = card.contains(document.activeElement);
     card.innerHTML = event.data;
     if (focused) card.querySelector("a, summary")?.focus();
-  });
-  addEventListener("pagehide", () => stream.close());
+    address.searchParams.set("known", event.lastEventId);
+  }
+  // A browser has six connections to a server for all its tabs: one that nobody sees gives its own up.
+  function watch() {
+    stream?.close();
+    stream = document.hidden ? null : new EventSource(address);
+    stream?.addEventListener("card", show);
+  }
+  document.addEventListener("visibilitychange", watch);
+  addEventListener("pagehide", () => stream?.close());
+  watch();
 })();
