@@ -253,3 +253,15 @@ def test_of_a_message_with_very_many_parts_some_are_shown():
     assert "part 39." in text
     assert "part 40." not in text
     assert "60 more parts</a>" in text
+
+
+def test_of_very_many_constraints_those_that_are_lost_are_shown_first():
+    store = MemoryStore()
+    session = Session(store, "strict", policy="refold", window=16_000)
+    rules = [f"Never touch file{number}.py." for number in range(600)]
+    session.append([{"role": "user", "content": "\n".join(rules)}])
+    text = opened(store).client.get("/c/strict/must-hold").text
+    assert "600 sentences of the user state a constraint" in text
+    assert rules[499] in text
+    assert rules[500] not in text
+    assert "100 more" in text

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["ROUTES"]
 
 ROWS = 25  # names of a table
+SENTENCES = 500  # that must hold, shown on a page
 AT_ONCE = 500  # originals that are read together
 OF_OTHERS = ("assistant", "model", "tool", "function")
 
@@ -76,7 +77,7 @@ async def constraints(request: Request) -> Response:
         rows = [
             StandingPin(pin, places[pin.message], pin.text not in lost, pin.message in unchanged) for pin in every
         ]  # fmt: skip
-        return page(request, "constraints.html", title=title_of(history), history=history, rows=rows)
+        return page(request, "constraints.html", title=title_of(history), history=history, rows=rows, most=SENTENCES)
 
     return await conversations.run(work)
 

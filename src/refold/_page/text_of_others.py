@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 from markupsafe import Markup, escape
 
@@ -24,11 +25,15 @@ def visible(text: object) -> Markup:
     for match in HIDDEN.finditer(words):
         char = match[0]
         if char not in JOINERS and unicodedata.category(char) in CATEGORIES:
-            pieces += [escape(words[start : match.start()]), _sign(char)]
+            if start < match.start():
+                pieces.append(escape(words[start : match.start()]))
+            pieces.append(_sign(char))
             start = match.end()
-    return Markup("<bdi>{}</bdi>").format(Markup("").join([*pieces, escape(words[start:])]))
+    text = "".join([*pieces, escape(words[start:])])
+    return Markup(f"<bdi>{text}</bdi>")  # noqa: S704 - each piece is escaped, or a sign
 
 
+@lru_cache(1_024)  # a text may consist of them
 def _sign(char: str) -> Markup:
     code = ord(char)
     name = f"U+{code:04X}"
