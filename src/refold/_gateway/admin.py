@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from refold import formats
 from refold._gateway.conversations.planner import CompactionAborted
-from refold._gateway.conversations.session_reader import OURS, hidden_by
+from refold._gateway.conversations.session_reader import hidden_by
 from refold._gateway.server.asgi import (
     ClientDisconnected,
     GatewayError,
@@ -44,6 +44,7 @@ from refold.errors import (
     UsageError,
     WriteConflict,
 )
+from refold.sessions._stores.protocol import GATEWAY_IDS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -290,7 +291,7 @@ class Admin:
         model = string_of(model)
         conversation = self.find(id, owner)
         head = await self._keeper.head(id, owner) if conversation is None else None
-        if head is not None and not id.startswith(OURS):
+        if head is not None and not id.startswith(GATEWAY_IDS):
             done = await self._planner.compact_session(id, wish.instructions, wish.keep_recent, model)
             if done is None:
                 return _json({"id": id, "stored": True, "done": "nothing", "plans": []})

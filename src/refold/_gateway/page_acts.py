@@ -12,12 +12,13 @@ from refold import policies
 from refold._gateway.admin import CompactionWish
 from refold._gateway.conversations.conversation import within
 from refold._gateway.conversations.planner import CompactionAborted
-from refold._gateway.conversations.session_reader import CHOSEN, OURS
 from refold._gateway.server.asgi import GatewayError
 from refold._gateway.server.request_headers import RequestOptions
 from refold._page.acts import STAND_IN, StoreActs, preview_of
 from refold.core.messages import MessageId
 from refold.errors import UsageError, WriteConflict
+from refold.sessions._saved_settings import CHOSEN
+from refold.sessions._stores.protocol import GATEWAY_IDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -135,7 +136,7 @@ class GatewayActs:
         return self._admin.find(history.head.id, None)
 
     def _is_ours(self, history: History) -> bool:
-        return self._in_memory(history) is not None or history.head.id.startswith(OURS)
+        return self._in_memory(history) is not None or history.head.id.startswith(GATEWAY_IDS)
 
     async def _target(self, history: History, model: str = "") -> CompactionTarget:
         target = await self._admin.target(history.head.id, None, RequestOptions(), model)

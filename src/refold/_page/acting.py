@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
@@ -17,10 +17,10 @@ from refold._page.figures import limits_of
 from refold._page.forms import checked_form, form_token
 from refold._page.parts import STATUSES
 from refold._page.templating import address, page, slug
-from refold.errors import RefoldError, SessionNotFound, StoreError, WriteConflict
+from refold.errors import SessionNotFound, StoreError, WriteConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from starlette.requests import Request
 
@@ -100,13 +100,12 @@ def _wish(values: Mapping[str, str]) -> WishedCompaction:
                 values.get("model", "").strip()[:200])  # fmt: skip
 
 
-def _guarded(handler: Any) -> Any:
+def _guarded(handler: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
     """Return a handler whose conflicts and failures of the store are told with what to do."""
 
     async def guarded(request: Request) -> Response:
         try:
-            response: Response = await handler(request)
-            return response
+            return await handler(request)
         except WriteConflict:
             text = "Somebody else works on this conversation, or has changed it: look at it again. Nothing was done."
             return page(request, "error.html", 409, title="The conversation is in use", text=text)
@@ -115,8 +114,6 @@ def _guarded(handler: Any) -> Any:
         except StoreError as error:
             text = f"The store cannot be written ({type(error).__name__}): it can only be read. Nothing was done."
             return page(request, "error.html", 503, title="The store cannot be written", text=text)
-        except RefoldError as error:
-            return page(request, "error.html", 400, title="Not possible", text=str(error))
 
     return guarded
 

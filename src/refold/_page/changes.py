@@ -15,6 +15,7 @@ from refold.core.plan import PlanId
 from refold.models import _catalog as catalog
 from refold.models._cache_rules import token_prices
 from refold.sessions._entries import Configured, Position, Rewound
+from refold.sessions._saved_settings import CHOSEN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Act", "Proposal", "acts_of", "change_of", "dollars_of"]
 
-CHOSEN = "chosen_policy"  # as a gateway's sessions name what a person chose
 MILLION = 1_000_000
 RECORDED = 30  # acts that the history of a conversation shows, the newest first
 

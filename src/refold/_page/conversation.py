@@ -154,7 +154,7 @@ WHOLE = 200_000  # characters of an original that are part of a page
 
 
 class CompactionRow(Struct, frozen=True):
-    """A row of the table of compactions: a plan, when it was start, and what it has cost and saved."""
+    """A row of the table of compactions: a plan, the point at which it was made, and what it has cost and saved."""
 
     number: int
     point: SizePoint

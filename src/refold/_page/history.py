@@ -18,6 +18,7 @@ from refold.core.messages import Message, Patch
 from refold.core.transcript import Transcript
 from refold.sessions._entries import Appended, Configured, Planned, Rewound, SessionOpened, UsageEntry
 from refold.sessions._state import SessionState, without_dangling_edits
+from refold.sessions._stores.protocol import GATEWAY_IDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["History", "LoggedEvent", "ViewRow", "read_entries"]
 
-GATEWAYS = "conv_"  # begins the ids of conversations of a gateway
 KINDS = ("opened", "appended", "planned", "rewound", "reported", "configured", "renewed")
 
 
@@ -69,7 +69,7 @@ class History:
         self.events = tuple(events)
         self.sizes = sizes
         self._read = read
-        self.resent = head.id.startswith(GATEWAYS)  # its client sends all messages again: none of them can leave
+        self.resent = head.id.startswith(GATEWAY_IDS)  # its client sends all messages again: none of them can leave
         self.state = self.at(len(self.events))
         self._view_now: list[ViewRow] | None = None
 

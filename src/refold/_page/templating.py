@@ -30,7 +30,7 @@ THOUSAND, MILLION = 1_000, 1_000_000
 def page(request: Request, template: str, status: int = 200, /, **values: Any) -> HTMLResponse:
     """Return a template as a response."""
     text = _environment.get_template(template).render(
-        request=request, url=lambda path, **query: address(request, path, **query), now=time.time(), **values
+        request=request, url=lambda path, **query: address(request, path, **query), **values
     )
     return HTMLResponse(text, status)
 

@@ -15,12 +15,13 @@ from refold.core.messages import MessageId
 from refold.core.policy import Policy
 from refold.errors import RefoldError
 
-__all__ = ["SETTINGS", "resolve_settings", "settings_to_save"]
+__all__ = ["CHOSEN", "SETTINGS", "resolve_settings", "settings_to_save"]
 
 SETTINGS = (
     "policy", "model", "provider", "window", "budget", "goal", "system", "tools", "max_output", "counter", "pinned",
 )  # fmt: skip
 DEFAULT = "refold"
+CHOSEN = "chosen_policy"  # of a gateway's sessions: what a person chose; there "policy" is what acted last
 OF_A_MODEL = ("provider", "window", "budget", "max_output")  # which differ between models
 
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from refold._gateway.conversations.conversation import within
 from refold._gateway.conversations.encryption import Seal
-from refold._gateway.conversations.session_reader import NO_ENTRIES, OURS, SessionReader, log_damage
+from refold._gateway.conversations.session_reader import NO_ENTRIES, SessionReader, log_damage
 from refold._gateway.conversations.store_access import StoreAccess
 from refold._gateway.native.items import RecordedItem
 from refold._gateway.observability.logs import log_event
@@ -32,7 +32,7 @@ from refold.sessions._entries import Configured, Noted, Planned, Position, Rewou
 from refold.sessions._leases import LEASE, acompaction_lease
 from refold.sessions._message_json import searchable_text
 from refold.sessions._session import Session
-from refold.sessions._stores.protocol import StoredMessage, Write
+from refold.sessions._stores.protocol import GATEWAY_IDS, StoredMessage, Write
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -347,7 +347,7 @@ class PlanStore:
         unused = []
         for head in self._store.sessions():
             conversation = known.get(head.id)
-            if not head.id.startswith(OURS) or head.touched >= before + margin:
+            if not head.id.startswith(GATEWAY_IDS) or head.touched >= before + margin:
                 continue
             if conversation is not None:
                 usage = conversation.reported.usage if conversation.reported is not None else Usage(0)

@@ -24,20 +24,20 @@ from refold.core.edits import Hide, Insert, Rewrite
 from refold.core.messages import MessageId
 from refold.errors import SessionNotFound, StoreCorrupt, UnreadablePlan
 from refold.sessions._entries import Appended, Configured, Noted, Planned, Rewound
+from refold.sessions._saved_settings import CHOSEN
+from refold.sessions._stores.protocol import GATEWAY_IDS
 
 if TYPE_CHECKING:
     from refold._gateway.conversations.encryption import Seal
     from refold.core.plan import Plan
     from refold.sessions._stores.protocol import Head, Store
 
-__all__ = ["CHOSEN", "NO_ENTRIES", "OURS", "SessionReader", "StoredConversation", "hidden_by", "log_damage"]
+__all__ = ["NO_ENTRIES", "SessionReader", "StoredConversation", "hidden_by", "log_damage"]
 
 SEARCHED = 50  # sessions, the newest, in which a plan is looked for
 CHECKED = 20  # sessions, the newest, that are looked at for a plan when a gateway starts
 NO_ENTRIES = 2**31 - 1  # a number behind that of every entry: of a session the head alone is read
 IN_FORCE = ("planned", "rewound", "noted", "configured")  # entries that tell which plans are in force, and what waits
-CHOSEN = "chosen_policy"  # a setting that a person made for one conversation; "policy" is what acted last
-OURS = "conv_"  # how conversations of a gateway are named; a store may hold sessions of others
 
 
 class StoredConversation(Struct, frozen=True):
@@ -204,7 +204,7 @@ class SessionReader:
 
     def _newest(self, owner: str | None) -> list[str]:
         """Return the newest sessions of the gateway in which something is looked for."""
-        return [head.id for head in self._store.sessions(owner)[:SEARCHED] if head.id.startswith(OURS)]
+        return [head.id for head in self._store.sessions(owner)[:SEARCHED] if head.id.startswith(GATEWAY_IDS)]
 
 
 def hidden_by(plans: tuple[Plan, ...], what: str) -> list[MessageId]:

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from refold._gateway.conversations.conversation import Conversation, differs
 from refold._gateway.wire.body import continued, native, opened, repeats
+from refold.sessions._stores.protocol import GATEWAY_IDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -211,10 +212,10 @@ class ConversationTracker:
         if shared:
             own = _identity(format, body.raws[shared]) if shared < len(body.raws) else b"shorter"
             key.update(b"%d" % shared + own)
-        id = f"conv_{key.hexdigest()}"
+        id = f"{GATEWAY_IDS}{key.hexdigest()}"
         while id in self._tracks:  # the same words again, after a history that is no more
             key.update(b"again")
-            id = f"conv_{key.hexdigest()}"
+            id = f"{GATEWAY_IDS}{key.hexdigest()}"
         return id
 
     def _index(self, conversation: Conversation, head: Key, first: Key) -> None:

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
     from refold.core.plan import Plan, PlanId
 
-__all__ = ["Head", "Hit", "Loaded", "Store", "StoredEntry", "StoredMessage", "Write", "Writing"]
+__all__ = ["GATEWAY_IDS", "Head", "Hit", "Loaded", "Store", "StoredEntry", "StoredMessage", "Write", "Writing"]
+
+GATEWAY_IDS = "conv_"  # begins the ids of sessions that a gateway writes; a store may hold others
 
 
 class StoredMessage(Struct, frozen=True):
