@@ -14,7 +14,7 @@ from refold._page.conversations import Conversations, LiveConversation
 from refold.sessions import Head
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from typing import Any
 
     from starlette.types import ASGIApp
@@ -76,11 +76,11 @@ class GatewayMemory:
         """Return the conversations of an owner, or of all."""
         return [_head(each) for each in self._tracker.all() if sees in (None, each.owner)]
 
-    def get(self, id: str, sees: str | None) -> LiveConversation | None:
-        """Return a conversation of an owner by its id or its session's."""
-        conversation = self._find(id, sees)
-        if conversation is None:
-            return None
+    def by_ids(self, ids: Collection[str], sees: str | None) -> dict[str, LiveConversation]:
+        """Return those conversations of an owner, each by its id or its session's."""
+        return {id: self._live(conversation) for id, conversation in self._by_ids(ids, sees).items()}
+
+    def _live(self, conversation: Conversation) -> LiveConversation:
         report = conversation.reported
         trusted = report is not None and report.plans == conversation.applied
         return LiveConversation(
@@ -92,16 +92,23 @@ class GatewayMemory:
 
     def pulse(self, id: str, sees: str | None) -> Pulse | None:
         """Return the compaction of a conversation that runs now, and the plans in force."""
-        conversation = self._find(id, sees)
+        conversation = self._by_ids([id], sees).get(id)
         if conversation is None:
             return None
         running = self._running.get(conversation.id)
         card = RunningCard(running.policy, running.messages, running.targets, running.tokens) if running else None
         return Pulse(card, conversation.applied)
 
-    def _find(self, id: str, sees: str | None) -> Conversation | None:
-        own = (each for each in reversed(self._tracker.all()) if sees in (None, each.owner))
-        return next((each for each in own if id and id in (each.session_id, each.id)), None)
+    def _by_ids(self, ids: Collection[str], sees: str | None) -> dict[str, Conversation]:
+        """Return the conversations of some ids in one look at all; of two the one that was used last."""
+        known, wanted = dict[str, "Conversation"](), set(ids) - {""}
+        for each in self._tracker.all():
+            if sees in (None, each.owner):
+                if each.id in wanted:
+                    known[each.id] = each
+                if each.session_id in wanted:
+                    known[each.session_id] = each
+        return known
 
     def _settings(self, conversation: Conversation) -> dict[str, Any]:
         wanted = conversation.wanted

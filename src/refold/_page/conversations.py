@@ -29,7 +29,7 @@ from refold.sessions._state import SessionState
 from refold.sessions._stores.search_terms import excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from refold._page.acts import Acts
     from refold.core.plan import Plan
@@ -92,8 +92,8 @@ class Live(Protocol):
     def listed(self, sees: str | None) -> Sequence[Head]:
         """Return the conversations of an owner, or of all; one that the store has too has the id of its session."""
 
-    def get(self, id: str, sees: str | None) -> LiveConversation | None:
-        """Return a conversation of an owner by its id or its session's."""
+    def by_ids(self, ids: Collection[str], sees: str | None) -> dict[str, LiveConversation]:
+        """Return those conversations of an owner that are in memory, each by its id or its session's."""
 
     def pulse(self, id: str, sees: str | None) -> Pulse | None:
         """Return what a watcher of a conversation in memory sees change."""
@@ -144,8 +144,8 @@ class Conversations:
         known = {head.id: head for head in sessions if not head.next} | live
         order = sorted(known.values(), key=lambda head: (-head.touched, head.id))
         chosen = order[start : start + count]
-        live_ones = {head.id: self._in_memory(head.id, sees) for head in chosen if head.id in live}
-        return await self.run(lambda: [self._row(head, live_ones.get(head.id)) for head in chosen]), len(order)
+        in_memory = self._in_memory([head.id for head in chosen if head.id in live], sees)
+        return await self.run(lambda: [self._row(head, in_memory.get(head.id)) for head in chosen]), len(order)
 
     async def history(self, id: str, sees: str | None) -> History:
         """Return the history of a conversation.
@@ -154,7 +154,7 @@ class Conversations:
             SessionNotFound: the viewer has none of that id.
             StoreError: it cannot be read.
         """
-        live = self._in_memory(id, sees)
+        live = self._in_memory([id], sees).get(id)
         return await self.run(lambda: self._history(id, sees, live))
 
     @property
@@ -189,8 +189,8 @@ class Conversations:
         """Do work on the store in a thread; few at once, since requests of agents go through the same process."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    def _in_memory(self, id: str, sees: str | None) -> LiveConversation | None:
-        return self._live.get(id, sees) if self._live is not None else None
+    def _in_memory(self, ids: Collection[str], sees: str | None) -> dict[str, LiveConversation]:
+        return self._live.by_ids(ids, sees) if self._live is not None else {}
 
     def _row(self, head: Head, live: LiveConversation | None) -> Row:
         now = _version(head) if live is None else (len(live.raws), *(plan.id for plan in live.plans), live.report)
