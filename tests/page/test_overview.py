@@ -1,6 +1,7 @@
 import re
+import sqlite3
 
-from refold.sessions import MemoryStore, Session
+from refold.sessions import MemoryStore, Session, open_store
 from tests.page.conftest import MARKUP, opened
 
 ROW = '<tr role="row">'
@@ -81,3 +82,20 @@ def test_a_query_is_as_long_as_the_form_allows(get):
     text = get("/search", q="parser " + "x" * 1_000)
     assert "x" * 393 in text
     assert "x" * 394 not in text
+
+
+def test_a_damaged_message_leaves_the_list_and_the_search_of_the_others(tmp_path):
+    place = tmp_path / "page.db"
+    with open_store(place) as store:
+        for name in ("first", "second"):
+            Session(store, name, window=16_000).append([{"role": "user", "content": f"A needle in the {name}."}])
+        with sqlite3.connect(place) as database:
+            database.execute("update messages set native = '{' where native like '%in the first%'")
+        client = opened(store).client
+        text = client.get("/").text
+        assert "cannot be read: StoreCorrupt" in text
+        assert "in the second" in text
+        assert client.get("/c/first").status_code == 503
+        found = client.get("/search", params={"q": "needle"}).text
+        assert "in the second" in found
+        assert "first" not in found

@@ -17,7 +17,7 @@ from refold._page.figures import limits_of
 from refold._page.forms import checked_form, form_token
 from refold._page.parts import STATUSES
 from refold._page.templating import address, page, slug
-from refold.errors import SessionNotFound, StoreError, WriteConflict
+from refold.errors import SessionNotFound, StoreCorrupt, StoreError, WriteConflict
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -109,7 +109,7 @@ def _guarded(handler: Callable[[Request], Awaitable[Response]]) -> Callable[[Req
         except WriteConflict:
             text = "Somebody else works on this conversation, or has changed it: look at it again. Nothing was done."
             return page(request, "error.html", 409, title="The conversation is in use", text=text)
-        except SessionNotFound:
+        except (SessionNotFound, StoreCorrupt):
             raise
         except StoreError as error:
             text = f"The store cannot be written ({type(error).__name__}): it can only be read. Nothing was done."

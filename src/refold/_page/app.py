@@ -20,7 +20,7 @@ from refold._page.access import SignIn, cookie_name, is_of_another_site
 from refold._page.forms import read_form
 from refold._page.reports import Reports
 from refold._page.templating import address, page
-from refold.errors import RefoldError, SessionNotFound, StoreError
+from refold.errors import RefoldError, SessionNotFound, StoreCorrupt, StoreError
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -160,6 +160,9 @@ async def _error(request: Request, error: Exception) -> Response:
             return page(request, "error.html", 404, title="Not found", text="There is nothing at this address.")
         case HTTPException():
             return page(request, "error.html", error.status_code, title="Not possible", text=error.detail)
+        case StoreCorrupt():
+            text = "What the store has of this cannot be read: it is damaged, or encrypted with another secret."
+            return page(request, "error.html", 503, title="The store is damaged", text=text)
         case StoreError():
             text = f"The store could not be used ({type(error).__name__}). Try again."
             return page(request, "error.html", 503, title="The store does not answer", text=text)

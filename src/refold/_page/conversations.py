@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -22,10 +23,11 @@ from refold._page.history import History, LoggedEvent, read_entries
 from refold.core._plan_json import load_plan
 from refold.core.budget import Usage
 from refold.core.messages import MessageId
-from refold.errors import RefoldError, SessionNotFound
+from refold.errors import RefoldError, SessionNotFound, StoreCorrupt, UnknownFormat
 from refold.sessions._entries import Appended, Configured, Planned, UsageEntry
 from refold.sessions._message_json import searchable_text
 from refold.sessions._state import SessionState
+from refold.sessions._stores.head import corrupt_store
 from refold.sessions._stores.search_terms import excerpt
 
 if TYPE_CHECKING:
@@ -223,8 +225,21 @@ class Conversations:
         return stored
 
     def _natives(self, ids: Sequence[MessageId], owner: str) -> dict[MessageId, Any]:
-        texts = self.store.natives(ids, owner)
-        return {id: self._opener.opened(json.loads(text)) for id, text in texts.items()}
+        return {id: self._opened(text) for id, text in self.store.natives(ids, owner).items()}
+
+    def _opened(self, text: str) -> Any:
+        """Return a message of the store.
+
+        Raises:
+            StoreCorrupt: it is no JSON object, or encrypted with another secret.
+        """
+        try:
+            native = self._opener.opened(json.loads(text))
+        except ValueError as error:
+            raise corrupt_store(self.store.name, "a message is not JSON") from error
+        if not isinstance(native, dict):
+            raise corrupt_store(self.store.name, "a message is no object")
+        return native
 
     def _search(self, query: str, sees: str | None, limit: int) -> list[SearchHit]:
         hits = self.store.search(query, (), limit, sees)
@@ -232,9 +247,10 @@ class Conversations:
         results = []
         for hit in hits:
             if hit.session in known:
-                message = formats.find(known[hit.session]).read(self._opener.opened(json.loads(hit.native)), hit.id)
-                words = excerpt(searchable_text(message), query)
-                results.append(SearchHit(hit.session, hit.id, message.role, words))
+                with suppress(StoreCorrupt, UnknownFormat):  # the page of its conversation tells
+                    message = formats.find(known[hit.session]).read(self._opened(hit.native), hit.id)
+                    words = excerpt(searchable_text(message), query)
+                    results.append(SearchHit(hit.session, hit.id, message.role, words))
         return results
 
 
