@@ -118,10 +118,9 @@ def test_a_file_that_cannot_be_imported_leaves_no_store_behind(run: Run, chat: P
     assert not (tmp_path / "new.db").exists()
 
 
-def test_a_program_or_folder_that_is_not_there_is_refused_before_anything_starts(run: Run, tmp_path: Path) -> None:
+def test_a_program_or_file_that_is_not_there_is_refused_before_anything_starts(run: Run, tmp_path: Path) -> None:
     refused(run("run", "--store", tmp_path / "g.db", "--", "no-such-program"), "no-such-program", "no such program")
     assert not list(tmp_path.iterdir())
-    refused(run("mcp", "--folder", tmp_path / "absent"), "--folder", "absent")
     refused(run("serve", "--check", "--openai-key-file", tmp_path / "absent"), "--openai-key-file", "absent")
 
 

@@ -89,7 +89,5 @@ def _source(store: str | None, named: tuple[str, ...], folder: str | None, *, wr
     for name in named:
         if not os.path.exists(name):
             raise UsageError(f"{name}: no such file or folder: check the name")
-    if folder and not os.path.isdir(folder):
-        raise UsageError(f"--folder {folder}: no such folder: check the name")
     place = folder or os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
     return SessionFiles(place, agent_folders(), named)

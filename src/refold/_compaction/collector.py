@@ -12,19 +12,14 @@ from __future__ import annotations
 import gc
 import os
 from contextlib import contextmanager
-from functools import partial
 from threading import Lock
 from time import monotonic
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Iterator
 
-__all__ = ["uncollected"]
-
-T = TypeVar("T")
-Yielded = TypeVar("Yielded")
-Sent = TypeVar("Sent")
+__all__ = ["pause"]
 
 LONGEST = 10.0  # seconds: a pass over a million tokens takes a few
 
@@ -37,6 +32,7 @@ class _Pauses:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
+        """Run one step with the collector paused."""
         with self.lock:
             if gc.isenabled():
                 gc.disable()
@@ -63,18 +59,4 @@ _pauses = _Pauses()
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_pauses.begin_anew)
 
-
-def uncollected(steps: Generator[Yielded, Sent, T]) -> Generator[Yielded, Sent, T]:
-    """Run a generator with the collector paused; what it yields is performed with the collector at work."""
-    advance = partial(next, steps)
-    while True:
-        try:
-            with _pauses.pause():
-                request = advance()
-        except StopIteration as done:
-            returned: T = done.value
-            return returned
-        try:
-            advance = partial(steps.send, (yield request))
-        except Exception as error:
-            advance = partial(steps.throw, error)
+pause = _pauses.pause

@@ -12,9 +12,10 @@ the result is written from the view that planning ended with.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from refold._compaction.collector import uncollected
+from refold._compaction.collector import pause
 from refold._compaction.request import Request, request_for
 from refold._compaction.result import CompactionRun, Result, exact_size, verified_result, with_exact_size
 from refold.core._engine import due, planning
@@ -111,7 +112,7 @@ def plan_request(request: Request, handlers: Handlers) -> CompactionRun:
 
 def run_sync(steps: Steps[T], handlers: Handlers) -> T:
     """Run steps to the end, handling one need after another."""
-    return drive(uncollected(steps), lambda needs: tuple(map(handlers.answer, needs)))
+    return drive(_uncollected(steps), lambda needs: tuple(map(handlers.answer, needs)))
 
 
 async def run_async(steps: Steps[T], handlers: Handlers) -> T:
@@ -121,7 +122,23 @@ async def run_async(steps: Steps[T], handlers: Handlers) -> T:
     async def answer(needs: tuple[Need, ...]) -> tuple[Answer, ...]:
         return tuple(await asyncio.gather(*map(handlers.answer_async, needs)))
 
-    return await drive_async(uncollected(steps), answer)
+    return await drive_async(_uncollected(steps), answer)
+
+
+def _uncollected(steps: Generator[Yielded, Sent, T]) -> Generator[Yielded, Sent, T]:
+    """Run a generator with the collector of cyclic garbage paused; what it yields is performed with it at work."""
+    advance = partial(next, steps)
+    while True:
+        try:
+            with pause():
+                request = advance()
+        except StopIteration as done:
+            returned: T = done.value
+            return returned
+        try:
+            advance = partial(steps.send, (yield request))
+        except Exception as error:
+            advance = partial(steps.throw, error)
 
 
 def drive(steps: Generator[Yielded, Sent, T], perform: Callable[[Yielded], Sent]) -> T:
