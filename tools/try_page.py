@@ -54,7 +54,7 @@ VIEWS = {
     "question": "/c/orderdesk/policy?policy=opal",
     "reports": "/reports?id=orderdesk",
 }
-PICTURED = ("list", "conversation", "messages", "compare", "tokens", "must-hold")
+PICTURED = ("list", "conversation", "messages", "compare", "tokens", "must-hold", "compact")
 WIDTHS, SCHEMES = (320, 800, 1400), ("light", "dark")
 HEIGHTS = {"list": 460, "compare": 980}
 QUALITY = 75  # of the pictures, which then take about 40 kB each
