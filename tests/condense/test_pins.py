@@ -1,6 +1,6 @@
 import pytest
 
-from refold._condense.pins import lost, pins, pins_of
+from refold._condense.pins import lost, pins, pins_of, sentences_of
 from refold.core.edits import Hide
 from refold.testing import talk, view_of
 
@@ -82,6 +82,23 @@ def test_a_pin_is_lost_when_its_message_leaves_and_nothing_of_ours_quotes_it():
 def test_a_long_line_without_sentences_gives_its_clauses():
     text = "word " * 200 + "; never push to main; " + "word " * 200
     assert pins_of(text) == ("never push to main;",)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        (
+            "Never build 1. and 2. (the small ones) here. Stop.",
+            ["Never build 1. and 2. (the small ones) here.", "Stop."],
+        ),
+        ("Keep lists, e.g. of names, i.e. Strings. Stop.", ["Keep lists, e.g. of names, i.e. Strings.", "Stop."]),
+        ("Keep names, paths, etc. in one file. Stop.", ["Keep names, paths, etc. in one file.", "Stop."]),
+        ("Never set it to 4. Then stop.", ["Never set it to 4.", "Then stop."]),
+    ],
+)
+def test_a_number_or_an_abbreviation_in_a_sentence_does_not_end_it(text, sentences):
+    assert list(sentences_of(text)) == sentences
+    assert pins_of(text) == (sentences[0],)
 
 
 def test_what_a_harness_puts_into_a_users_turn_is_neither_pinned_nor_a_turn():

@@ -53,6 +53,7 @@ def user(*texts, rest=()):
         # mini-swe-agent, OpenHands, SWE-agent, WebVoyager
         "<returncode>0</returncode>\n<output>\nok\n</output>",
         "EXECUTION RESULT of [terminal]:\nok\n[The command completed with exit code 0.]",
+        "Parameter 'mode' is expected to be one of ['read', 'write'].",
         "[File: /a.py (1 lines total)]\n1:\n(Open file: /a.py)\n(Current directory: /)\nbash-$",
         "Observation: please analyze the attached screenshot and give the Thought and Action.",
         # nothing but elements, by a name that sounds like a harness

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONSTRAINTS",
+    "NO_END",
     "Pin",
     "absent_pins",
     "instruction_text",
@@ -101,8 +102,15 @@ CJK = re.compile(
     "만 (?:사용|수정|변경)"
 )
 # The end of a sentence with the sign before it, for which a text is searched quickest.
-BORDER = re.compile(r"[.!?\n。！？](?:(?<=\n)\n*|(?<=[.!?])[\"'”’)\]]*\s+|(?<=[。！？]))")
-CLAUSES = re.compile(r"(?<=[;:,—；，])\s*")
+# A number with a period before small letters, digits or brackets ("build 1. and 2. (both)") ends none, nor do
+# abbreviations that stand before other words.
+NO_END = (
+    r"(?!(?<=\d\.)[ \t]+[^\W_A-ZÀ-ÖØ-ÞА-ЯЁ]|(?<=\d\.)[ \t]+[(\[&+/,-])"
+    r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<!\bcf\.)(?<!\bz\.B\.)(?<!\bd\.h\.)(?<!\bbzw\.)(?<!\bp\.ej\.)"
+    r"(?!(?<=\betc\.)[ \t]+[a-z(])(?!(?<=\bapprox\.)[ \t])"
+)
+BORDER = re.compile(rf"[.!?\n。！？](?:(?<=\n)\n*|(?<=[.!?]){NO_END}[\"'”’)\]]*\s+|(?<=[。！？]))")
+CLAUSES = re.compile(r"(?<=[;:,—；，])\s*|(?<=\d\.)\s+")
 
 
 class Pin(Struct, frozen=True):

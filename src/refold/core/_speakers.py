@@ -137,6 +137,7 @@ WHOLE: tuple[tuple[re.Pattern[str], SpanKind], ...] = (
     (re.compile(r"System: Please continue\.\s*\Z"), "notice"),
     # OpenHands, mini-swe-agent, SWE-agent, WebVoyager: results in plain words
     (re.compile(r"EXECUTION RESULT of \[[^\]\n]+\]:"), "output"),
+    (re.compile(r"Parameter '\w+' is expected to be one of \[[^\]\n]*\]\.?\s*\Z"), "output"),
     (re.compile(r"<returncode>-?\d+</returncode>\s*(?:<(?:output|warning|exception)|\[|\Z)"), "output"),
     (re.compile(r"Please always provide EXACTLY ONE action in triple backticks"), "notice"),
     (re.compile(r"The last command <command>"), "output"),

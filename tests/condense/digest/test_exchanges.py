@@ -27,7 +27,16 @@ def test_a_turn_that_rejects_what_was_done_is_known_by_how_it_begins(words):
 
 
 @pytest.mark.parametrize(
-    "words", ["no need to wait", "No, this is fine.", "now add a test", "notes are in docs/a.md", "yes", "nice work"]
+    "words",
+    [
+        "no need to wait",
+        "No, this is fine.",
+        "now add a test",
+        "notes are in docs/a.md",
+        "yes",
+        "nice work",
+        "no, the second part still holds for the cache as well, right?",
+    ],
 )
 def test_a_turn_that_goes_on_rejects_nothing(words):
     assert not rejects(talk(f"u: {words}").messages[0])
@@ -78,10 +87,16 @@ def test_a_no_to_a_question_rejects_nothing_and_is_a_ruling():
     ]
 
 
-def test_what_a_user_sees_or_asks_is_no_ruling():
-    transcript = talk(
-        "u: go", "a: ok", "u: i cannot see any sessions there. Is it only me?\nno such file", "a: ok", "u: on"
-    )
+@pytest.mark.parametrize(
+    "words",
+    [
+        "i cannot see any sessions there. Is it only me?\nno such file",
+        "you must never write to the cache, right?",
+        "what about this?\n```\nUse tabs, never use blanks.\n```",
+    ],
+)
+def test_what_a_user_sees_or_asks_or_pastes_is_no_ruling(words):
+    transcript = talk("u: go", "a: ok", f"u: {words}", "a: ok", "u: on")
     assert list(rulings(transcript, transcript.messages)) == []
 
 
@@ -97,5 +112,37 @@ def test_short_sentences_that_set_how_things_are_to_be_are_gathered_from_turns_t
     )
     assert list(rulings(transcript, transcript.messages)) == [
         "user turn 3: link text should be the same as accent",
-        "user turn 2: use rgb values in the themes, no indices!",
+        "user turn 2: use rgb values in the themes, no indices! should we test it? can you only look",
     ]
+
+
+def test_a_short_turn_that_decides_is_quoted_whole_with_the_question_that_it_answers():
+    words = "Keep them apart, please. I want you to build 1. and 2. (the small ones) now, never 3."
+    transcript = talk(
+        "u: plan it", "a: There are three layers. Which of them do you want?", f"u: {words}", "a: x", "u: on"
+    )
+    assert list(rulings(transcript, transcript.messages)) == [
+        f'user turn 2: {words} (to: "Which of them do you want?")'
+    ]
+
+
+def ending(answer):
+    transcript = talk("u: make it faster", f"a: {answer}", "u: on")
+    return outcome_lines(transcript, ())
+
+
+def test_items_of_lists_and_suppositions_are_no_ending():
+    told = "turn 1: make it faster → "
+    assert ending("Causes:\n- The cache was cold\n- Two locks\n\nThe loop is twice as fast.") == (
+        f"{told}The loop is twice as fast.",
+    )
+    assert ending("If the second run is slow too, the disk is broken. It takes 3 s now.") == (
+        f"{told}It takes 3 s now.",
+    )
+    assert ending("Done:\n- The cache is warm.\n- One lock") == (f"{told}The cache is warm; One lock",)
+    assert ending("So far:\n\n## Summary\n- The cache is warm\n- One lock") == ()
+
+
+def test_what_answers_thanks_is_no_ending_of_the_request_before():
+    transcript = talk("u: make it faster", "a: The loop takes 3 s.", "u: thanks", "a: It was the lock.", "u: on")
+    assert outcome_lines(transcript, ()) == ("turn 1: make it faster → The loop takes 3 s.",)

@@ -23,7 +23,11 @@ def test_the_last_intent_is_told_where_work_was_going_on():
 
 def test_the_end_of_a_turn_is_told_as_such_and_a_limit_of_the_provider_is_no_state():
     lines = told("u: go", "a: I read it. | read(a.py) as c", "t: c = x", "a: All is mended.")
-    assert lines == ("the assistant's last words (turn 1, which they end): All is mended.",)
+    assert lines == (
+        "answered; waiting for the user: the assistant's last words (turn 1, which they end): All is mended.",
+    )
+    lines = told("u: go", "a: I read it. | read(a.py) as c", "t: c = x", "a: Now I'll change it.")
+    assert lines == ("the assistant's last words (turn 1, which they end): Now I'll change it.",)
     acting_by_words = told("u: go", "a: I look.\n```bash\nls; let me = all.it\n```")
     assert acting_by_words == ("the assistant's last words (turn 1): I look.",)
     lines = told("u: go", "a: Next I run it. | read(a.py) as c", "t: c = x", "a: You've hit your monthly spend limit")
@@ -93,6 +97,14 @@ def test_the_last_commit_is_told_and_a_branch_that_was_seen_later():
     )
 
 
+def test_the_last_commit_is_the_command_that_commits_and_none_where_there_was_nothing_to():
+    line = shell("git branch -f old HEAD && git add a.py && git commit -q -m 'Keep a & b' | cat")
+    lines = told("u: go", f"a: x | {line} as c1", "t: c1 = done", "a: ok", "u: on")
+    assert "last commit (turn 1): `git commit -q -m 'Keep a & b'`" in lines
+    lines = told("u: go", f"a: x | {line} as c1", "t: c1 = nothing to commit, working tree clean", "a: ok", "u: on")
+    assert not any(each.startswith("last commit (") for each in lines)
+
+
 def test_commands_in_the_background_are_told_until_something_says_that_they_ended():
     started = (
         "u: go",
@@ -142,6 +154,15 @@ def test_a_list_of_tasks_from_before_the_current_request_is_told_with_its_turn()
     lines = ("u: go", 'a: x | TodoWrite({"todos": [{"content": "mend it", "status": "pending"}]}) as c1', "t: c1 = ok")
     assert "to do: mend it" in told(*lines)
     assert "to do: mend it (list of turn 1)" in told(*lines, "a: Half done.", "u: Now write the notes.")
+
+
+def test_a_task_that_was_in_progress_when_its_turn_was_answered_is_told_as_not_marked():
+    todos = {
+        "todos": [{"content": text, "status": how} for text, how in (("read", "completed"), ("mend", "in_progress"))]
+    }
+    lines = told("u: go", f"a: x | TodoWrite({json.dumps(todos)}) as c1", "t: c1 = ok", "a: Done.", "u: Now the notes.")
+    assert "to-do list: 1 of 2 done, 1 not marked when its turn was answered (list of turn 1): read" in lines
+    assert not any(each.startswith("to do: ") for each in lines)
 
 
 def test_the_whole_list_of_tasks_is_told_with_what_is_done():

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 
+from refold._condense.pins import NO_END
+
 __all__ = ["HEADING", "SENTENCE", "announces", "points_back"]
 
-SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+SENTENCE = re.compile(rf"(?<=[.!?]){NO_END}\s+|(?<=[。！？])|\n+")
 # Sentences that say what is done next, also as an imperative or a bare participle ("Checking …").
 ANNOUNCED = re.compile(
     r"^to \w.*?\b(?:I|we)\b|"

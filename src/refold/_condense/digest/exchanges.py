@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from refold._condense.call_outline import one_line
-from refold._condense.digest.agreement import goes_on
+from refold._condense.digest.agreement import WORD, goes_on, praises
 from refold._condense.digest.announcements import HEADING, SENTENCE, announces
 from refold._condense.digest.answers import YES_NO, last_question, question_before
 from refold._condense.digest.conclusions import prose
 from refold._condense.digest.findings import no_work
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.turns import turn_ends, turn_numbers, turns_at
-from refold._condense.pasted import without_pasted
+from refold._condense.pasted import pasted_spans, without_pasted
 from refold._condense.pins import pins_in, sentences_of
 from refold._condense.replaced import replacements
 from refold.core.messages import Message, memoized, text_of
@@ -41,12 +41,17 @@ MOST = 150  # lines of one sort that are looked for
 REQUEST, ANSWER = 110, 260  # characters of a request and of how it ended
 QUOTED = 120  # characters of the words that reject something
 RULING = 220  # characters of a sentence that sets how things are to be; a longer one explains
+WHOLE = 400  # characters of a turn that is quoted whole where one of its sentences does
+AT_END = 400  # characters at the end of an answer, where the question stands that the next turn answers
 LONG = 1_500  # characters of a turn that is a task of its own, or mostly pasted
 FEWEST = 4  # words of such a sentence, or signs of one without blanks
 NEAR = 12  # messages before a turn in which the answer that ended the last one stands
 EACH = 3  # such sentences of one turn
 UPON = 140  # characters of a question that a ruling answers
 LINK = re.compile(r"\[([^\]\n]+)\]\([^)\s]+\)")
+FRAGMENT = re.compile(r"^[ \t]*(?:[-*+•>|]|\(?\d{1,3}[.)])[ \t]+\S.*(?:\n[ \t]{2,}\S.*)*$|^\|.*$", re.M)
+ITEMS = 4  # items of a list that are an answer, where it says nothing else
+SUPPOSING = re.compile(r"(?:(?:and|but|so) )?(?:if|wenn|falls|si|se|если)\b|如果|もし", re.I)
 NUMBERING = re.compile(r"\(?\d{1,3}[.)]?")
 LOOKED_AT = 200  # characters at the beginning of a turn that say whether it rejects
 INTRODUCING = (":", "：", "?", "？")  # of what introduces or asks
@@ -109,8 +114,14 @@ class Ending(Struct, frozen=True):
 
 @memoized
 def rejects(message: Message) -> bool:
-    """Tell whether a turn of the user rejects what was done or said before it, by how it begins."""
-    return REJECTS.search(own_text(message)[:LOOKED_AT]) is not None
+    """Tell whether a turn of the user rejects what was done or said before it, by how it begins; not where it asks."""
+    text = own_text(message)
+    return not asks(text) and REJECTS.search(text[:LOOKED_AT]) is not None
+
+
+def asks(text: str) -> bool:
+    """Tell whether a text ends with a question."""
+    return text.rstrip(" \n\t*_\"'”’)").endswith(("?", "？"))
 
 
 @memoized
@@ -128,7 +139,9 @@ def endings(transcript: Transcript) -> tuple[Ending, ...]:
                 again = rejects(message) and not question_before(transcript, message)[0]
                 rejection, place = (message, numbers[message.id]) if again else (None, 0)
                 turns.append(Ending(numbers[request.id], request, answer, rejection, place))
-            if not (goes_on(message) and request is not None):
+            if praises(set(WORD.findall(own_text(message).lower()))):
+                request = None  # what answers thanks is no result
+            elif not (goes_on(message) and request is not None):
                 request = message
             answer = None
     if request is not None and answer is not None:
@@ -179,11 +192,21 @@ def rulings(transcript: Transcript, staying: Sequence[Message]) -> Iterator[str]
         before = _answer_before(transcript, message)
         answer = text_of(before) if before else ""
         own = [each for each in _rulings(message) if (message.id, each) not in replaced and each not in answer]
-        answers = YES_NO.match(own_text(message).strip()) and not question_before(transcript, message)[0]
-        question = last_question(before) if before and answers else ""
+        question = _answered_by(transcript, message, before)
         upon = f' (to: "{one_line(question, UPON)}")' if question else ""
+        if own and len(own_text(message).strip()) <= WHOLE and not pasted_spans(own_text(message)):
+            own = [own_text(message).strip()]  # a sentence out of few misleads
         for number, sentence in reversed([*enumerate(own[:EACH])]):
-            yield f"user turn {numbers[message.id]}: {one_line(sentence, RULING)}{'' if number else upon}"
+            yield f"user turn {numbers[message.id]}: {one_line(sentence, WHOLE)}{'' if number else upon}"
+
+
+def _answered_by(transcript: Transcript, message: Message, before: Message | None) -> str:
+    """Return the question or proposal that a turn answers, which the answer before it ends with."""
+    if before is None:
+        return ""
+    question = question_before(transcript, message)[0]
+    near = asks(text_of(before)[-AT_END:].rpartition("\n\n")[2]) or YES_NO.match(own_text(message).strip())
+    return question or (last_question(before) if near else "")
 
 
 def _answer_before(transcript: Transcript, message: Message) -> Message | None:
@@ -196,7 +219,7 @@ def _answer_before(transcript: Transcript, message: Message) -> Message | None:
 @memoized
 def _rulings(message: Message) -> tuple[str, ...]:
     """Return the short sentences of a turn that limit, oblige, or set a value."""
-    if len(own_text(message)) > LONG:
+    if len(own_text(message)) > LONG or asks(own_text(message)):
         return ()
     pinned = frozenset(pins_in(message))
     return tuple(
@@ -215,22 +238,38 @@ def _request_line(message: Message) -> str:
 
 @memoized
 def gist(message: Message) -> str:
-    """Return the first sentences of an answer that tell a result, as one line; nothing of what is no answer."""
+    """Return the first sentences of an answer that tell a result, as one line; nothing of what is no answer.
+
+    Items of lists are fragments: they tell a result only where a few of them are all that the answer says.
+    """
     text = prose(message)
     if no_work(text):
         return ""
-    sentences = [
-        sentence
-        for each in SENTENCE.split(HEADING.sub("", text))
-        if (sentence := LINK.sub(r"\1", each.strip(" -*#>|").replace("**", ""))) and not NUMBERING.fullmatch(sentence)
-    ]
-    telling = [each for each in sentences if not (_only_closes(each) or announces(each) or each.endswith(INTRODUCING))]
+    sentences = _sentences(FRAGMENT.sub("\n", HEADING.sub("", text)))
+    if not any(map(_tells, sentences)) and not HEADING.search(text) and len(FRAGMENT.findall(text)) <= ITEMS:
+        items = [item.rstrip(".;,") for item in _sentences(text) if _tells(item)]
+        return one_line("; ".join(items), ANSWER)
     line = ""
-    for sentence in telling or sentences:
+    for sentence in filter(_tells, sentences):
         if line and len(line) + len(sentence) >= ANSWER:
             break
         line = f"{line} {sentence}".lstrip()
     return one_line(line, ANSWER)
+
+
+def _sentences(text: str) -> list[str]:
+    """Return the sentences of an answer without marks of lists and bold type."""
+    return [
+        sentence
+        for each in SENTENCE.split(text)
+        if (sentence := LINK.sub(r"\1", each.strip(" -*#>|").replace("**", ""))) and not NUMBERING.fullmatch(sentence)
+    ]
+
+
+def _tells(sentence: str) -> bool:
+    """Tell whether a sentence may tell a result: it neither announces, introduces, asks nor supposes."""
+    told = not (_only_closes(sentence) or announces(sentence) or sentence.endswith(INTRODUCING))
+    return told and SUPPOSING.match(sentence) is None
 
 
 def _only_closes(sentence: str) -> bool:

@@ -56,6 +56,10 @@ INTENT = re.compile(
 )
 # What Git says of a commit and of the branch, in lines of their own.
 COMMITTED = re.compile(r"^\[[^\]\n]+ [0-9a-f]{7,40}\] .+$", re.M)
+NO_COMMIT = re.compile(r"^(?:nothing (?:added )?to commit|no changes added to commit)\b", re.M)
+COMMIT = re.compile(  # the part of a line of commands that commits
+    r"""\bgit(?: -[cC] \S+)* commit\b(?![-/])(?:'[^']*'|"(?:\\.|[^"\\])*"|[^'"|;&\n])*"""
+)
 BRANCH = re.compile(r"^(?:On branch \S+|Switched to (?:a new )?branch '[^'\n]+')$", re.M)
 # What harnesses say of a command that goes on in the background, and of one that has ended.
 STARTED = re.compile(r"(?:background with ID|running with session ID|shell ID)\b[:=]? *[\"'`]?([\w-]+)", re.I)
@@ -81,10 +85,12 @@ def _to_do(transcript: Transcript) -> Iterator[str]:
     of_turn = f" (list of turn {turn})" if turn < turns[-1] else ""
     ended = any(transcript.index[id] > place for id in turn_ends(transcript))
     whole = len(tasks.done) + len(tasks.remaining)
-    if tasks.done:
-        yield f"{LISTED}{len(tasks.done)} of {whole} done{of_turn}: {_ending('; '.join(tasks.done))}"
     # what was in progress when its turn ended was done or given up, and only the list does not say so
-    open_still = (line for line in tasks.remaining if not (ended and of_turn and line.endswith(IN_PROGRESS)))
+    over = [line for line in tasks.remaining if ended and of_turn and line.endswith(IN_PROGRESS)]
+    left = f", {len(over)} not marked when its turn was answered" if over else ""
+    if tasks.done:
+        yield f"{LISTED}{len(tasks.done)} of {whole} done{left}{of_turn}: {_ending('; '.join(tasks.done))}"
+    open_still = (line for line in tasks.remaining if line not in over)
     yield from (f"{TODO}{line}{of_turn}" for line in open_still)
 
 
@@ -161,7 +167,8 @@ def _last_words(view: View) -> Iterator[str]:
             ended_turn = not calls and any(each.calls for each in transcript.messages)  # some act by words alone
             before = "the last call" if len(calls) == 1 else f"the last {len(calls)} calls"
             since = ", which they end" if ended_turn else f", before {before}" if calls else ""
-            yield f"the assistant's last words (turn {turn}{since}): {words}"
+            waits = "answered; waiting for the user: " if ended_turn and not _goes_on(message) else ""
+            yield f"{waits}the assistant's last words (turn {turn}{since}): {words}"
             break
     if calls:
         yield f"last call{'s' * (len(calls) > 1)}: {'; '.join(reversed(calls[:CALLS]))}"
@@ -176,6 +183,12 @@ def _end(view: View, position: int, call: ToolCall, result: ToolResult) -> str:
     how = ended(call, result) if checks or (wrong and not target_of(call).looks) else ""
     expected = EXPECTED if wrong and meant_to_fail(view, position, call) else ""
     return f" → {how}{expected}" if how else ""
+
+
+def _goes_on(message: Message) -> bool:
+    """Tell whether the last sentence of an answer says what comes next, as where it was cut off before a call."""
+    sentences = [sentence for each in SENTENCE.split(prose(message)) if (sentence := each.strip(" -*#>"))]
+    return bool(sentences) and not sentences[-1].endswith(("?", "？")) and INTENT.search(sentences[-1]) is not None
 
 
 @memoized
@@ -217,11 +230,16 @@ def _results_of_calls(view: View, listed: str) -> Iterator[str]:
                         lines.append(f"last check {turn}: {line}")
             if not commit and "git " in command_of(call):
                 if any(each.task == "git commit" for each in targets_of(call)) and not failed(call, result):
-                    committed = COMMITTED.findall(result.text) or [call_line(call)]
-                    commit = f"last commit {turn}: {one_line(committed[-1], 140)}"
+                    committed = COMMITTED.findall(result.text) or _commits(call, result)
+                    commit = f"last commit {turn}: {one_line(committed[-1], 140)}" if committed else ""
                 elif not branch and (named := BRANCH.findall(result.text)):
                     branch = f"branch {turn}: {one_line(named[-1], 140)}"
     yield from filter(None, (*lines, commit, branch))
+
+
+def _commits(call: ToolCall, result: ToolResult) -> list[str]:
+    """Return the commands of a line that commit, without the others, where nothing says that there was nothing to."""
+    return [] if NO_COMMIT.search(result.text) else [f"`{each.strip()}`" for each in COMMIT.findall(command_of(call))]
 
 
 def _running(view: View) -> Iterator[str]:
