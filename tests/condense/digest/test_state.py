@@ -98,7 +98,7 @@ def test_the_last_commit_is_told_and_a_branch_that_was_seen_later():
 
 
 def test_the_last_commit_is_the_command_that_commits_and_none_where_there_was_nothing_to():
-    line = shell("git branch -f old HEAD && git add a.py && git commit -q -m 'Keep a & b' | cat")
+    line = shell("git branch -f old HEAD && git add a.py && git commit -q -m 'Keep a & b' && git push")
     lines = told("u: go", f"a: x | {line} as c1", "t: c1 = done", "a: ok", "u: on")
     assert "last commit (turn 1): `git commit -q -m 'Keep a & b'`" in lines
     lines = told("u: go", f"a: x | {line} as c1", "t: c1 = nothing to commit, working tree clean", "a: ok", "u: on")
