@@ -92,6 +92,8 @@ def test_a_no_to_a_question_rejects_nothing_and_is_a_ruling():
     [
         "i cannot see any sessions there. Is it only me?\nno such file",
         "you must never write to the cache, right?",
+        "should the names only be short",
+        "is this clear? Never write to the cache.",
         "what about this?\n```\nUse tabs, never use blanks.\n```",
     ],
 )
@@ -132,14 +134,14 @@ def ending(answer):
 
 
 def test_items_of_lists_and_suppositions_are_no_ending():
-    told = "turn 1: make it faster → "
+    begins = "turn 1: make it faster → "
     assert ending("Causes:\n- The cache was cold\n- Two locks\n\nThe loop is twice as fast.") == (
-        f"{told}The loop is twice as fast.",
+        f"{begins}The loop is twice as fast.",
     )
     assert ending("If the second run is slow too, the disk is broken. It takes 3 s now.") == (
-        f"{told}It takes 3 s now.",
+        f"{begins}It takes 3 s now.",
     )
-    assert ending("Done:\n- The cache is warm.\n- One lock") == (f"{told}The cache is warm; One lock",)
+    assert ending("Done:\n- The cache is warm.\n- One lock") == (f"{begins}The cache is warm; One lock",)
     assert ending("So far:\n\n## Summary\n- The cache is warm\n- One lock") == ()
 
 

@@ -90,11 +90,12 @@ SETS = re.compile(  # how a user sets a value or makes a choice, where no pin sa
 )
 ASKING = re.compile(  # or says what is seen or supposed
     r"^(?:(?:so|and|ok(?:ay)?|now|but|also|please|yeah|wait|alright|well)\b[\s,.]*)*"
-    r"(?:(?:should|shall|can|could|would|will|may) (?:we|you|i|it|this|that)|"
+    r"(?:(?:should|shall|can|could|would|will|may) (?:we|you|i|it|this|that|these|those|they|the|there|my|our|any)\b|"
     r"(?:is|are|do|does|did|was|were|what|how|why|where|which|who|when)\b|"
     r"i (?:do ?n['’]?t )?(?:t\w?ink|guess|know|see|wonder|can ?not|can['’]?t|(?:\w+ly )?\w+ed)\b)",
     re.I,
 )
+ABOUT = re.compile(r"^[^.?!\n]*\b(?:this|these|the following)\b[^.?!\n]*[?？]\s", re.I)  # asks about what follows
 CLOSES = re.compile(
     r"^(?:all )?(?:done|perfect|great|good|got it|sure|you(?:['’]re| are) (?:absolutely )?right|ok(?:ay)?|excellent|"
     r"fertig|erledigt|terminé|fait|listo|hecho|pronto|fatto|готово|完了|完成)\b",
@@ -186,9 +187,10 @@ def rulings(transcript: Transcript, staying: Sequence[Message]) -> Iterator[str]
     numbers = turn_numbers(transcript)
     newest = max(numbers.values(), default=0)
     replaced = {(each.message, each.sentence): each.turn for each in replacements(transcript)}
-    for message in reversed(staying):
-        if numbers.get(message.id, newest) == newest:
+    for stays in reversed(staying):
+        if numbers.get(stays.id, newest) == newest:
             continue
+        message = transcript.messages[transcript.index[stays.id]]  # the whole of it, where a plan has cut it
         before = _answer_before(transcript, message)
         answer = text_of(before) if before else ""
         own = [each for each in _rulings(message) if (message.id, each) not in replaced and each not in answer]
@@ -219,12 +221,13 @@ def _answer_before(transcript: Transcript, message: Message) -> Message | None:
 @memoized
 def _rulings(message: Message) -> tuple[str, ...]:
     """Return the short sentences of a turn that limit, oblige, or set a value."""
-    if len(own_text(message)) > LONG or asks(own_text(message)):
+    text = own_text(message).strip()
+    if len(text) > LONG or asks(text) or ABOUT.match(text):
         return ()
     pinned = frozenset(pins_in(message))
     return tuple(
         sentence
-        for each in sentences_of(without_pasted(own_text(message)))
+        for each in sentences_of(without_pasted(text))
         if len(sentence := each.strip()) <= RULING
         and not (sentence.endswith(("?", "？")) or ASKING.match(sentence))
         and (len(sentence.split()) if sentence.isascii() else len(sentence)) >= FEWEST
@@ -268,8 +271,8 @@ def _sentences(text: str) -> list[str]:
 
 def _tells(sentence: str) -> bool:
     """Tell whether a sentence may tell a result: it neither announces, introduces, asks nor supposes."""
-    told = not (_only_closes(sentence) or announces(sentence) or sentence.endswith(INTRODUCING))
-    return told and SUPPOSING.match(sentence) is None
+    on_the_way = _only_closes(sentence) or announces(sentence) or sentence.endswith(INTRODUCING)
+    return not on_the_way and SUPPOSING.match(sentence) is None
 
 
 def _only_closes(sentence: str) -> bool:
