@@ -110,9 +110,12 @@ def test_short_sentences_that_set_how_things_are_to_be_are_gathered_from_turns_t
         "a: ok",
         "u: link text should be the same as accent",
         "a: ok",
+        "u: the new release has themes so we need to use that",
+        "a: ok",
         "u: on",
     )
     assert list(rulings(transcript, transcript.messages)) == [
+        "user turn 4: the new release has themes so we need to use that",
         "user turn 3: link text should be the same as accent",
         "user turn 2: use rgb values in the themes, no indices! should we test it? can you only look",
     ]
@@ -121,10 +124,14 @@ def test_short_sentences_that_set_how_things_are_to_be_are_gathered_from_turns_t
 def test_a_short_turn_that_decides_is_quoted_whole_with_the_question_that_it_answers():
     words = "Keep them apart, please. I want you to build 1. and 2. (the small ones) now, never 3."
     transcript = talk(
-        "u: plan it", "a: There are three layers. Which of them do you want?", f"u: {words}", "a: x", "u: on"
+        "u: plan it",
+        "a: There are three layers.\n- Together or apart?\n- Which do you want? I would take 1.",
+        f"u: {words}",
+        "a: x",
+        "u: on",
     )
     assert list(rulings(transcript, transcript.messages)) == [
-        f'user turn 2: {words} (to: "Which of them do you want?")'
+        f'user turn 2: {words} (to: "Together or apart? / Which do you want?")'
     ]
 
 

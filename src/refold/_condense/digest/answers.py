@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.transcript import Transcript
 
-__all__ = ["YES_NO", "last_question", "question_before"]
+__all__ = ["YES_NO", "closing_questions", "last_question", "question_before"]
 
 QUESTION = 240  # characters of a question that are quoted
 OPTION_LENGTH = 120  # characters of the option that a letter or number stands for
 LOOKED_AT = 3_000  # characters at the end of an answer that are searched for a question
+LISTED_AT, NEAR_END = 900, 400  # characters at the end in which a list of questions stands, and the last of them
+SEVERAL = 3  # questions of such a list
 BACK = 12  # messages between a question and its answer
 TAIL = 8  # sentences at the end of an answer that are searched for a proposal
 FEW = 4  # words that answer a question right before them, whatever they are
@@ -88,6 +90,16 @@ def last_question(message: Message) -> str:
     questions: list[str] = QUESTION_MARKED.findall(text_of(message)[-LOOKED_AT:])
     last = next((each for each in reversed(questions) if len(each.split()) > 1), "")
     return _quotable(last)
+
+
+@memoized
+def closing_questions(message: Message) -> tuple[str, ...]:
+    """Return the last questions near the end of what the assistant says, in order; what follows may recommend one."""
+    questions: list[str] = QUESTION_MARKED.findall(text_of(message)[-LISTED_AT:])
+    near = text_of(message)[-NEAR_END:]
+    if "?" not in near and "？" not in near:
+        return ()
+    return tuple(_quotable(each) for each in questions if len(each.split()) > 1)[-SEVERAL:]
 
 
 @memoized

@@ -20,7 +20,7 @@ from msgspec import Struct
 from refold._condense.call_outline import one_line
 from refold._condense.digest.agreement import WORD, goes_on, praises
 from refold._condense.digest.announcements import HEADING, SENTENCE, announces
-from refold._condense.digest.answers import YES_NO, last_question, question_before
+from refold._condense.digest.answers import YES_NO, closing_questions, last_question, question_before
 from refold._condense.digest.conclusions import prose
 from refold._condense.digest.findings import no_work
 from refold._condense.digest.previous import own_text
@@ -42,7 +42,6 @@ REQUEST, ANSWER = 110, 260  # characters of a request and of how it ended
 QUOTED = 120  # characters of the words that reject something
 RULING = 220  # characters of a sentence that sets how things are to be; a longer one explains
 WHOLE = 400  # characters of a turn that is quoted whole where one of its sentences does
-AT_END = 400  # characters at the end of an answer, where the question stands that the next turn answers
 LONG = 1_500  # characters of a turn that is a task of its own, or mostly pasted
 FEWEST = 4  # words of such a sentence, or signs of one without blanks
 NEAR = 12  # messages before a turn in which the answer that ended the last one stands
@@ -79,8 +78,8 @@ REJECTS = re.compile(
     re.I,
 )
 SETS = re.compile(  # how a user sets a value or makes a choice, where no pin says so
-    r"\b(?:use [^.,;\n]{1,60}(?:, no |, not |(?: and)? not )|(?:needs?|ought) to be\b|"
-    r"let['’]?s (?:use|go with|keep|drop|leave|skip)|"
+    r"\b(?:use [^.,;\n]{1,60}(?:, no |, not |(?: and)? not )|(?:needs?|ought) to (?:be|use|have|support|go)\b|"
+    r"let['’]?s (?:use|go with|keep|drop|leave|skip|apply)|"
     r"go with\b|(?:we|i)(?:['’]ll| will) (?:use|keep|go)\b|no need (?:for|to)\b|not needed\b|get rid of\b|"
     r"make (?:it|that|them|this) [^.,;\n]{2,40}$|"
     r"rename [^.,;\n]{1,60} to\b|good enough|is fine\b|"
@@ -195,7 +194,7 @@ def rulings(transcript: Transcript, staying: Sequence[Message]) -> Iterator[str]
         answer = text_of(before) if before else ""
         own = [each for each in _rulings(message) if (message.id, each) not in replaced and each not in answer]
         question = _answered_by(transcript, message, before)
-        upon = f' (to: "{one_line(question, UPON)}")' if question else ""
+        upon = f' (to: "{question}")' if question else ""
         if own and len(own_text(message).strip()) <= WHOLE and not pasted_spans(own_text(message)):
             own = [own_text(message).strip()]  # a sentence out of few misleads
         for number, sentence in reversed([*enumerate(own[:EACH])]):
@@ -203,12 +202,13 @@ def rulings(transcript: Transcript, staying: Sequence[Message]) -> Iterator[str]
 
 
 def _answered_by(transcript: Transcript, message: Message, before: Message | None) -> str:
-    """Return the question or proposal that a turn answers, which the answer before it ends with."""
+    """Return the questions or the proposal that a turn answers, near the end of the answer before it."""
     if before is None:
         return ""
-    question = question_before(transcript, message)[0]
-    near = asks(text_of(before)[-AT_END:].rpartition("\n\n")[2]) or YES_NO.match(own_text(message).strip())
-    return question or (last_question(before) if near else "")
+    text = own_text(message).strip()
+    question = question_before(transcript, message)[0] or (last_question(before) if YES_NO.match(text) else "")
+    questions = (question,) if question else closing_questions(before)
+    return " / ".join(one_line(each, UPON) for each in questions)
 
 
 def _answer_before(transcript: Transcript, message: Message) -> Message | None:
