@@ -81,7 +81,7 @@ def test_a_no_to_a_question_rejects_nothing_and_is_a_ruling():
         "a: Fine.",
         "u: on",
     )
-    assert list(rulings(transcript, transcript.messages)) == [
+    assert list(rulings(view_of(transcript, window=20_000), transcript.messages)) == [
         "user turn 2: No, that has too much risk of a false positive and we do not want it in this release at all. "
         '(to: "Should I also handle stashed files in the overlap check?")'
     ]
@@ -99,7 +99,7 @@ def test_a_no_to_a_question_rejects_nothing_and_is_a_ruling():
 )
 def test_what_a_user_sees_or_asks_or_pastes_is_no_ruling(words):
     transcript = talk("u: go", "a: ok", f"u: {words}", "a: ok", "u: on")
-    assert list(rulings(transcript, transcript.messages)) == []
+    assert list(rulings(view_of(transcript, window=20_000), transcript.messages)) == []
 
 
 def test_short_sentences_that_set_how_things_are_to_be_are_gathered_from_turns_that_stay():
@@ -114,7 +114,7 @@ def test_short_sentences_that_set_how_things_are_to_be_are_gathered_from_turns_t
         "a: ok",
         "u: on",
     )
-    assert list(rulings(transcript, transcript.messages)) == [
+    assert list(rulings(view_of(transcript, window=20_000), transcript.messages)) == [
         "user turn 4: the new release has themes so we need to use that",
         "user turn 3: link text should be the same as accent",
         "user turn 2: use rgb values in the themes, no indices! should we test it? can you only look",
@@ -130,7 +130,7 @@ def test_a_short_turn_that_decides_is_quoted_whole_with_the_question_that_it_ans
         "a: x",
         "u: on",
     )
-    assert list(rulings(transcript, transcript.messages)) == [
+    assert list(rulings(view_of(transcript, window=20_000), transcript.messages)) == [
         f'user turn 2: {words} (to: "Together or apart? / Which do you want?")'
     ]
 

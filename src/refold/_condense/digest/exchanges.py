@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from refold.core.transcript import Transcript
+    from refold.core.view import View
 
 __all__ = ["outcome_lines", "rejected_turns", "rejections", "rejects", "rulings"]
 
@@ -41,6 +42,7 @@ MOST = 150  # lines of one sort that are looked for
 REQUEST, ANSWER = 110, 260  # characters of a request and of how it ended
 QUOTED = 120  # characters of the words that reject something
 RULING = 220  # characters of a sentence that sets how things are to be; a longer one explains
+WHOLE_SHARE = 0.02  # of the goal, for turns that are quoted whole; chosen by hand
 WHOLE = 400  # characters of a turn that is quoted whole where one of its sentences does
 LONG = 1_500  # characters of a turn that is a task of its own, or mostly pasted
 FEWEST = 4  # words of such a sentence, or signs of one without blanks
@@ -181,8 +183,12 @@ def rejections(transcript: Transcript) -> tuple[str, ...]:
     return tuple(lines)[:MOST]
 
 
-def rulings(transcript: Transcript, staying: Sequence[Message]) -> Iterator[str]:
-    """Yield sentences of turns that stay which set how things are to be, newest first; not of the newest turn."""
+def rulings(view: View, staying: Sequence[Message]) -> Iterator[str]:
+    """Yield sentences of turns that stay which set how things are to be, newest first; not of the newest turn.
+
+    Of short turns the whole is quoted while there is room: a sentence out of few misleads.
+    """
+    transcript, room = view.transcript, view.goal_tokens * WHOLE_SHARE
     numbers = turn_numbers(transcript)
     newest = max(numbers.values(), default=0)
     replaced = {(each.message, each.sentence): each.turn for each in replacements(transcript)}
@@ -195,8 +201,9 @@ def rulings(transcript: Transcript, staying: Sequence[Message]) -> Iterator[str]
         own = [each for each in _rulings(message) if (message.id, each) not in replaced and each not in answer]
         question = _answered_by(transcript, message, before)
         upon = f' (to: "{question}")' if question else ""
-        if own and len(own_text(message).strip()) <= WHOLE and not pasted_spans(own_text(message)):
-            own = [own_text(message).strip()]  # a sentence out of few misleads
+        whole = own_text(message).strip()
+        if own and len(whole) <= WHOLE and not pasted_spans(whole) and (room := room - view.counter.text(whole)) >= 0:
+            own = [whole]
         for number, sentence in reversed([*enumerate(own[:EACH])]):
             yield f"user turn {numbers[message.id]}: {one_line(sentence, WHOLE)}{'' if number else upon}"
 

@@ -99,7 +99,7 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     rejected = rejected_turns(transcript)
     sound = [message for message in messages if turns[index[message.id]] not in rejected]
     decided = decisions(transcript, sound)
-    ruled = tuple(rulings(transcript, staying))
+    ruled = tuple(rulings(view, staying))
     yield Section(RULED, (*answers_by_tool(view, messages), *ruled), 0.08, newest_first=True)
     yield Section("Decisions and reasons", decided, 0.06, newest_first=True)
     ended = outcome_lines(transcript, staying)
