@@ -75,7 +75,7 @@ def command(agent: str, project: str | None, gateway: str, no_mcp: bool, no_hook
     if gateway:
         gateway = gateway.rstrip("/")
         if urlsplit(gateway).scheme not in ("http", "https") or not urlsplit(gateway).netloc:
-            raise UsageError(f"--gateway {gateway}: give the URL of a gateway, such as http://127.0.0.1:8080")
+            raise UsageError(f"--gateway {gateway}: give the URL of a gateway, such as http://127.0.0.1:8787")
     if no_mcp and no_hooks and not gateway:
         raise UsageError("nothing is left to install: leave out --no-mcp or --no-hooks, or give --gateway")
     options = options_of(project, gateway=gateway, mcp=not no_mcp, hooks=not no_hooks)
