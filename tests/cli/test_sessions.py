@@ -47,6 +47,19 @@ def test_sessions_are_listed_the_last_used_first(run: Run, store: Path) -> None:
     assert len(run("sessions", "list", "--store", store, "--limit", "1").stdout.splitlines()) == 2
 
 
+def test_a_session_is_named_by_what_its_user_typed_and_not_by_what_a_harness_puts_first(run: Run, store: Path) -> None:
+    with open_store(store) as place:
+        session = Session(place, "harnessed", format="openai-chat")
+        for text in (
+            "# AGENTS.md instructions for /srv/shop\n\n<INSTRUCTIONS>\nUse tabs.\n</INSTRUCTIONS>",
+            "Mend the cart",
+        ):
+            session.append([{"role": "user", "content": text}])
+    shown = run("sessions", "list", "--store", store).stdout
+    assert "Mend the cart" in shown
+    assert "AGENTS.md" not in shown
+
+
 def test_sessions_as_json_hold_ids_and_times(run: Run, store: Path) -> None:
     rows = json.loads(run("sessions", "list", "--store", store, "--json").stdout)
     assert [(row["id"], row["messages"]) for row in rows] == [("talk-1", 18), ("old-one", 2)]
@@ -137,6 +150,14 @@ def test_an_export_can_be_imported_elsewhere(run: Run, store: Path, tmp_path: Pa
     assert (taken.exit_code, "already" in taken.stderr) == (2, True)
     refused = run("sessions", "export", "talk-1", "--store", store, "-o", tmp_path / "absent" / "x.jsonl")
     assert (refused.exit_code, "no folder" in refused.stderr) == (2, True)
+
+
+def test_an_export_of_a_compacted_session_is_measured_whole(run: Run, store: Path, tmp_path: Path) -> None:
+    export = tmp_path / "talk.jsonl"
+    run("sessions", "export", "talk-1", "--store", store, "-o", export)
+    shown = run("stats", export)
+    assert "18 messages" in shown.stdout
+    assert "refold sessions show" in shown.stderr  # which tells what of them is still sent
 
 
 def test_a_file_that_is_no_exported_session_is_not_imported(run: Run, store: Path, tmp_path: Path) -> None:

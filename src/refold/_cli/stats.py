@@ -27,7 +27,8 @@ def command(
     """Show where the tokens go: roles, tools, files, turns.
 
     Tokens are shown by role, kind, tool, file and turn, with the largest messages. Of a session that was compacted the
-    messages since then are counted, which are its context. Of several conversations each has a row.
+    messages since then are counted, which are its context; of one that refold compacted, all messages. Of several
+    conversations each has a row.
     """
     from refold._cli import files as reading
     from refold._cli import show
@@ -44,6 +45,10 @@ def command(
         if start := context_start(talk.recorded):
             earlier = show.many(start, "message")
             show.note(f"{talk.label}: {earlier} before the session's last compaction, which the model no longer sees")
+        elif talk.recorded.boundaries:
+            show.note(
+                f"{talk.label}: all messages as they were received; `refold sessions show` tells what is still sent"
+            )
         context = beginning_at(talk.recorded, start)
         token_tables.append(tallied(context, talk.label, model=model, counter=counter, top=limit))
     if as_json:

@@ -1,4 +1,4 @@
-"""Titles of conversations: the first words of the user."""
+"""Titles of conversations: the first words that a user typed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from refold import formats
 from refold._text.printable import clean
+from refold.core._speakers import words_of_user
 from refold.core.messages import text_of
 from refold.sessions._entries import Appended
 
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["OPENING", "first_words", "title"]
 
 LONGEST = 72  # characters
-OPENING = 4  # entries and messages in which the user is expected to have spoken
+OPENING = 8  # entries and messages in which the user is expected to have spoken, behind what the harness puts first
 
 
 def title(store: Store, head: Head) -> str:
-    """Return the first words of the first user message of a session."""
+    """Return the first words of the user of a session."""
     first = head
     while first.parent:
         first = store.load(first.parent, 0, 1).head
@@ -34,10 +35,12 @@ def title(store: Store, head: Head) -> str:
 
 
 def first_words(messages: Iterable[Message]) -> str:
-    """Return the beginning of the first message of a user with words in it."""
-    for message in messages:
-        if message.role == "user" and (words := text_of(message).strip()):
-            return clean(words, LONGEST)
+    """Return the beginning of what a user typed first; where none has typed, that of the harness's first text."""
+    of_users = [message for message in messages if message.role == "user"]
+    for words_of in (words_of_user, text_of):
+        for message in of_users:
+            if words := words_of(message).strip():
+                return clean(words, LONGEST)
     return ""
 
 

@@ -39,7 +39,8 @@ class RecordedConversation(Struct, frozen=True):
     `kind` is the reader's name and `format` the shape of `messages` (openai-chat, openai-responses,
     anthropic, gemini, bedrock). `name` tells several conversations of one file apart. `notes` says
     what was left aside and why. `boundaries` are the indexes of the messages from which on the
-    model no longer saw what came before, because the session had been compacted there.
+    model no longer saw what came before, because the session had been compacted there; with
+    `earlier_stays` it was still sent parts of that, as it is after a compaction of refold.
     """
 
     kind: str
@@ -54,11 +55,12 @@ class RecordedConversation(Struct, frozen=True):
     path: str = ""
     notes: tuple[str, ...] = ()
     boundaries: tuple[int, ...] = ()
+    earlier_stays: bool = False
 
 
 def context_start(conversation: RecordedConversation) -> int:
     """Return the first message that the model still sees: that after the session's last compaction."""
-    return max(conversation.boundaries, default=0)
+    return 0 if conversation.earlier_stays else max(conversation.boundaries, default=0)
 
 
 def beginning_at(conversation: RecordedConversation, start: int) -> RecordedConversation:

@@ -38,6 +38,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         usage=tuple(report for report in session.usage if report.covers <= len(session.ids)),
         name=string(header, "id"),
         boundaries=session.boundaries,
+        earlier_stays=True,
     )
 
 
