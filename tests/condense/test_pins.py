@@ -94,6 +94,8 @@ def test_a_long_line_without_sentences_gives_its_clauses():
         ("Keep lists, e.g. of names, i.e. Strings. Stop.", ["Keep lists, e.g. of names, i.e. Strings.", "Stop."]),
         ("Keep names, paths, etc. in one file. Stop.", ["Keep names, paths, etc. in one file.", "Stop."]),
         ("Never set it to 4. Then stop.", ["Never set it to 4.", "Then stop."]),
+        ("Never set it to 4. Łącza są dobre.", ["Never set it to 4.", "Łącza są dobre."]),
+        ("절대 포트는 8080. 나머지는 좋다.", ["절대 포트는 8080.", "나머지는 좋다."]),
     ],
 )
 def test_a_number_or_an_abbreviation_in_a_sentence_does_not_end_it(text, sentences):

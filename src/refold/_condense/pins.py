@@ -103,9 +103,9 @@ CJK = re.compile(
 )
 # The end of a sentence with the sign before it, for which a text is searched quickest.
 # A number with a period before small letters, digits or brackets ("build 1. and 2. (both)") ends none, nor do
-# abbreviations that stand before other words.
+# abbreviations that stand before other words. A script without small letters does not tell, so there it ends one.
 NO_END = (
-    r"(?!(?<=\d\.)[ \t]+[^\W_A-ZÀ-ÖØ-ÞА-ЯЁ]|(?<=\d\.)[ \t]+[(\[&+/,-])"
+    r"(?!(?<=\d\.)[ \t]+[\da-zß-öø-ÿа-яё]|(?<=\d\.)[ \t]+[(\[&+/,-])"
     r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<!\bcf\.)(?<!\bz\.B\.)(?<!\bd\.h\.)(?<!\bbzw\.)(?<!\bp\.ej\.)"
     r"(?!(?<=\betc\.)[ \t]+[a-z(])(?!(?<=\bapprox\.)[ \t])"
 )
