@@ -42,6 +42,16 @@ def test_a_long_request_far_below_is_restated_in_part():
     assert len(text) < 1_200
 
 
+def test_a_long_last_request_that_corrects_the_work_is_restated_in_part_with_the_request_that_it_follows_on():
+    text = end("u: Rename the option.", *WORK, "a: Done.", "u: still broken: " + "change it now " * 2_000)
+    assert text.startswith(
+        '## Current request of the user (user turn 2; it is the last message)\n- "still broken: change'
+    )
+    assert text.count("left out …]") == 1
+    assert "(in part)\n- it follows on user turn 1: Rename the option.\n\n[End of the digest. Messages in full" in text
+    assert len(text) < 3_500
+
+
 def test_a_small_digest_ends_with_the_bare_mark():
     assert end("u: start", *WORK, limit=300) == "[End of the digest]"
 

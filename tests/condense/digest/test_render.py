@@ -32,6 +32,13 @@ def test_it_says_first_that_it_is_background_and_no_request():
     assert digest_text(view_of(WORK), WORK.messages).startswith(OPENING)
 
 
+def test_a_long_request_that_corrects_the_work_leaves_room_for_the_sections():
+    values = " ".join(f"value {number}" for number in range(5_000))
+    work = talk("u: Mend the store.", "a: changing it | edit(a.py) as c1", "t: c1 = done", "u: still broken: " + values)
+    digest = digest_text(view_of(work, window=20_000), work.messages[:-1], staying=work.messages[-1:], limit=1_500)
+    assert sections(digest)["## Files changed"] == ["- a.py (turn 1)"]
+
+
 def test_each_section_holds_what_its_name_says():
     found = told()
     assert found["## Standing constraints (word for word)"] == [

@@ -45,18 +45,17 @@ def closing(view: View, staying: Sequence[Message], before: MessageId | None, li
         return f"{END}]"
     turn = turn_numbers(view.transcript).get(request.id)
     named = f"user turn {turn}" if turn else "a copy of a user turn"
-    continued = _continued(view, request, min(int(limit * REQUEST_SHARE), MOST))
-    if not staying:
-        heading = f"## {CURRENT} ({named})"
-        lines = (heading, entry(f'"{own_text(request).strip()}"'), *continued, "") if continued else ()
-        return "\n".join((*lines, f"{END}. The current request of the user is {named}.]"))
+    text, room = own_text(request).strip(), min(int(limit * REQUEST_SHARE), MOST)
+    continued = _continued(view, request, room)
     position = next((at for at, each in enumerate(staying) if each.id == request.id), -1)
-    if position == len(staying) - 1 and continued:
-        heading = f"## {CURRENT} ({named}; it is the last message)"
-        lines = (heading, entry(f'"{own_text(request).strip()}"'), *continued, "")
-        return "\n".join((*lines, f"{END}. Messages in full or shortened follow.]"))
-    if position == len(staying) - 1:
-        return f"{END}. Messages in full or shortened follow; the last of them is the current request, {named}.]"
+    last = position == len(staying) - 1  # or nothing stays
+    mark = "Messages in full or shortened follow" if staying else f"The current request of the user is {named}"
+    if last and continued:
+        heading = f"## {CURRENT} ({named}; it is the last message)" if staying else f"## {CURRENT} ({named})"
+        words = _restated(view, text, heading, room, whole=False) or (heading,)
+        return "\n".join((*words, *continued, "", f"{END}. {mark}.]"))
+    if last:
+        return f"{END}. {mark}{f'; the last of them is the current request, {named}' if staying else ''}.]"
     index = view.transcript.index
     place = index.get(before, 0) if before else 0
     below = next((at for at, each in enumerate(staying) if index.get(each.id, -1) >= place), len(staying))
@@ -67,8 +66,7 @@ def closing(view: View, staying: Sequence[Message], before: MessageId | None, li
     follows = (
         "The work on it follows" if above else "Messages from before it, the request itself and the work on it follow"
     )
-    room = min(int(limit * (ABOVE_SHARE if above else REQUEST_SHARE)), MOST)
-    text = own_text(request).strip()
+    room = min(int(limit * ABOVE_SHARE), MOST) if above else room
     seen = above and view.counter.text(text) <= MOST  # a longer one, with what was pasted into it, begins far above
     restated = _restated(view, text, f"## {CURRENT} ({named}; {where})", room, whole=seen)
     if not restated:
