@@ -23,6 +23,7 @@ from bisect import bisect_right
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._condense.digest.closing import closing
@@ -82,6 +83,20 @@ TRIES = 4  # of writing it smaller until it fits as a whole
 MARGIN = 0.98  # of what is computed to fit, since tokens are not proportional to text
 
 
+class _Content(Struct, frozen=True):
+    """What a digest is made of: its sections, and identifiers, the likeliest first, that may take a share of it.
+
+    `opening`, which says how much text it stands for, `block` and `end` are there as they are.
+    """
+
+    opening: str
+    sections: Sequence[Section]
+    atoms: Sequence[Atom]
+    names_share: float
+    block: str
+    end: str
+
+
 def limit_of(view: View) -> int:
     """Return how many tokens a digest may have under the view's goal: a larger share where less else has room."""
     share = share_of(view, SHARES)
@@ -121,18 +136,21 @@ def digest_text(
     `account` is what a model says of it. `block` is a section that stands there as it is, within the limit.
     """
     limit = limit_of(view) if limit is None else limit
-    limit -= view.counter.text(f"\n\n{block}") if block else 0
+    own = limit - (view.counter.text(f"\n\n{block}") if block else 0)
     # calls of what left long ago, too
     view = replace(view, start=view.transcript.messages, edits=(), estimated_before=None)
-    quoted = quotes(view, messages, staying, limit)
-    listed = sections(view, messages, staying, quoted, account)
     standing = chain((block,), (text for message in reversed(staying) for text in texts(message)))
     earlier = (*_names_in_blocks(view), *ungrouped(earlier_entries(view.transcript).lines(IDENTIFIERS)))
-    ranked = ledger(view, messages, standing, limit=AHEAD * limit // ATOM, before=earlier)
-    stood = stands_for(max(_whole(view) - sum(map(view.size, staying)), 0))
-    end = closing(view, staying, before, limit)
-    ranked = likeliest(ranked, view.transcript, limit // ATOM)
-    return _bounded(view.counter, stood, listed, ranked, (block, end), limit, share_of(view, NAMES_SHARES))
+    ranked = ledger(view, messages, standing, limit=AHEAD * own // ATOM, before=earlier)
+    content = _Content(
+        f"{OPENING}\n{stands_for(max(_whole(view) - sum(map(view.size, staying)), 0))}",
+        sections(view, messages, staying, quotes(view, messages, staying, own), account),
+        likeliest(ranked, view.transcript, own // ATOM),
+        share_of(view, NAMES_SHARES),
+        block,
+        closing(view, staying, before, own),
+    )
+    return _bounded(view.counter, content, limit)
 
 
 def _names_in_blocks(view: View) -> Iterator[tuple[str, str]]:
@@ -154,21 +172,12 @@ def least_of(view: View, messages: Sequence[Message], staying: Sequence[Message]
     return view.counter.text("\n".join(map(entry, (OPENING, *pinned)))) if pinned else 0
 
 
-def _bounded(
-    counter: Counter,
-    stood: str,
-    listed: Sequence[Section],
-    atoms: Sequence[Atom],
-    fixed: tuple[str, str],
-    limit: int,
-    names: float,
-) -> str:
+def _bounded(counter: Counter, content: _Content, limit: int) -> str:
     """Return the digest within its limit as a message: a whole may count more than its lines one by one."""
-    limit += counter.text(f"\n\n{fixed[0]}") if fixed[0] else 0
     aim = limit
     text = ""
     for _ in range(TRIES):
-        text = _rendered(counter, stood, listed, atoms, fixed, aim, names)
+        text = _rendered(counter, content, aim)
         size = counter.message(synthetic_message(MessageId("digest"), "user", text, Note("digest"))) if text else 0
         if size <= limit:
             break
@@ -176,21 +185,13 @@ def _bounded(
     return text
 
 
-def _rendered(
-    counter: Counter,
-    stood: str,
-    listed: Sequence[Section],
-    atoms: Sequence[Atom],
-    fixed: tuple[str, str],
-    limit: int,
-    names: float,
-) -> str:
-    """Return the digest: first each section up to its share, then `names`, a share, of identifiers, then the rest."""
-    block, end = fixed
+def _rendered(counter: Counter, content: _Content, limit: int) -> str:
+    """Return the digest: first each section up to its share, then identifiers up to theirs, then the rest."""
+    listed, block = content.sections, content.block
     limit -= counter.text(f"\n\n{block}") if block else 0
-    explained, opening = (f"{OPENING}\n{stood} {EXPLAINED}", f"{OPENING}\n{stood}")
-    opening = explained if EXPLANATIONS * counter.text(explained) <= limit else opening
-    spent = counter.text(opening) + counter.text(end) + 3
+    explained = f"{content.opening} {EXPLAINED}"
+    opening = explained if EXPLANATIONS * counter.text(explained) <= limit else content.opening
+    spent = counter.text(opening) + counter.text(content.end) + 3
     taken: list[list[str]] = []
     for section in listed:
         room = min(limit * section.share, limit - spent) if section.share else None
@@ -199,8 +200,9 @@ def _rendered(
         spent += cost
     named = words_in(line for lines in taken for line in lines)
     paths = {line.partition(" (")[0] for lines in taken for line in lines} | named
-    unnamed = _with_short_sources([atom for atom in atoms if atom.text not in named], paths)
-    identifiers, cost = _identifiers_within(counter, unnamed, min(int(limit * names), NAMES_MOST, limit - spent))
+    unnamed = _with_short_sources([atom for atom in content.atoms if atom.text not in named], paths)
+    names_room = min(int(limit * content.names_share), NAMES_MOST, limit - spent)
+    identifiers, cost = _identifiers_within(counter, unnamed, names_room)
     left = limit - spent - cost
     rest = max(left * MORE, min(left, LEAST_MORE))
     for lines, section in zip(taken, listed, strict=True):
@@ -217,7 +219,7 @@ def _rendered(
         blocks.append(block)
     if identifiers:
         blocks.append("\n".join([f"## {IDENTIFIERS}", *map(entry, identifiers)]))
-    return "\n\n".join([*blocks, end]) if len(blocks) > 1 else ""
+    return "\n\n".join([*blocks, content.end]) if len(blocks) > 1 else ""
 
 
 def _with_short_sources(atoms: Sequence[Atom], named: set[str]) -> list[Atom]:
