@@ -74,8 +74,8 @@ def import_session(store: Store, lines: Iterable[str], id: str | None = None) ->
             else:
                 reader.read_line(line)
         except (ValueError, KeyError, TypeError, AttributeError, RefoldError) as error:
-            told = f"no {error}" if isinstance(error, KeyError) else str(error)
-            raise UnreadableTranscript(f"line {number} is not a line of an exported session: {told}") from error
+            reason = f"no {error}" if isinstance(error, KeyError) else str(error)
+            raise UnreadableTranscript(f"line {number} is not a line of an exported session: {reason}") from error
     if reader is None:
         raise UnreadableTranscript("line 1 is missing: this is not an exported session")
     taken = {head.id for head in store.sessions() if head.seq > 1}
