@@ -47,7 +47,7 @@ def command(store: str | None, port: int, browser: bool) -> None:
         raise UsageError(f"the page needs {error.name}: pip install 'refold[gateway]'") from None
     with stored_sessions.opened_store(store) as place:
         access = StartToken()
-        conversations = Conversations(place, _opener(place))
+        conversations = Conversations(place, _opener(place), stopping=lambda: server.should_exit)
         app = page_app(conversations, access, secrets.token_bytes(32))
         listener = _listener(port)
         url = f"http://{HOST}:{listener.getsockname()[1]}/?token="
@@ -58,7 +58,6 @@ def command(store: str | None, port: int, browser: bool) -> None:
             app, log_config=None, access_log=False, lifespan="off", server_header=False, timeout_graceful_shutdown=2
         )
         server = uvicorn.Server(config)
-        conversations.ends = lambda: server.should_exit
         server.run(sockets=[listener])
 
 

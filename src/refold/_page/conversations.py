@@ -124,14 +124,18 @@ class SearchHit(Struct, frozen=True):
 
 
 class Conversations:
-    """Reads conversations for a viewer. What another owner has is answered like what does not exist."""
+    """Reads conversations for a viewer. What another owner has is answered like what does not exist.
+
+    `stopping` tells whether the server of the page stops.
+    """
 
     def __init__(
-        self, store: Store, opener: Opener | None = None, live: Live | None = None, acts: Acts | None = None
-    ) -> None:
-        self.ends: Callable[[], bool] = lambda: False  # tells whether the server of the page stops
+        self, store: Store, opener: Opener | None = None, live: Live | None = None, acts: Acts | None = None,
+        stopping: Callable[[], bool] = bool,
+    ) -> None:  # fmt: skip
         self.acts: Acts = StoreActs(store, sealed=opener is not None) if acts is None else acts
         self.store = store
+        self._stopping = stopping
         self._opener = PlainText() if opener is None else opener
         self._live = live
         self._threads = ThreadPoolExecutor(AT_ONCE, "page")
@@ -162,7 +166,7 @@ class Conversations:
     @property
     def draining(self) -> bool:
         """Whether the process ends."""
-        return self.ends() or (self._live is not None and self._live.draining())
+        return self._stopping() or (self._live is not None and self._live.draining())
 
     async def pulse(self, id: str, sees: str | None) -> Pulse:
         """Return what a watcher of a conversation sees change, at hardly any cost.

@@ -73,11 +73,6 @@ class Paid(Struct, frozen=True):
         """The call from which on it pays, counted from the plan."""
         return self.plan.break_even.calls if self.plan.break_even is not None else None
 
-    @property
-    def calls_missing(self) -> int:
-        """How many calls are missing until it has paid."""
-        return max((self.pays_from or 0) - self.calls, 0)
-
 
 class Figures(Struct, frozen=True):
     """The figures of a conversation now; `dollars` are saved by prices with caching, None where no price is known."""

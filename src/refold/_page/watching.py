@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from refold._page.cards import Pulse
     from refold._page.conversations import Conversations
 
 __all__ = ["ROUTES"]
@@ -48,10 +49,10 @@ async def _events(request: Request, conversations: Conversations, id: str, known
     try:
         yield b"retry: 1000\n\n"
         while monotonic() < end and not conversations.draining:
-            key = (await conversations.pulse(id, viewer.sees)).key
-            if key != known:
-                known = key
-                yield await _card(request, conversations, id)
+            pulse = await conversations.pulse(id, viewer.sees)
+            if pulse.key != known:
+                known = pulse.key
+                yield await _card(request, conversations, id, pulse)
                 quiet = monotonic() + QUIET
             elif monotonic() > quiet:
                 yield b": \n\n"
@@ -63,8 +64,7 @@ async def _events(request: Request, conversations: Conversations, id: str, known
         request.app.state.watchers[viewer.id] -= 1
 
 
-async def _card(request: Request, conversations: Conversations, id: str) -> bytes:
-    pulse = await conversations.pulse(id, request.state.viewer.sees)
+async def _card(request: Request, conversations: Conversations, id: str, pulse: Pulse) -> bytes:
     history = await conversations.history(id, request.state.viewer.sees)
 
     def work() -> bytes:
