@@ -19,7 +19,7 @@ from refold.errors import UnreadableTranscript
 from refold.transcripts._conversation import RecordedConversation
 from refold.transcripts._source import Document, load
 
-__all__ = ["detect", "kinds", "read"]
+__all__ = ["detect", "kinds", "read", "read_document"]
 
 Source = str | os.PathLike[str] | bytes
 _MISSHAPEN = (KeyError, TypeError, ValueError, AttributeError, IndexError)
@@ -68,7 +68,11 @@ def read(source: Source, *, lenient: bool = False, kind: str | None = None) -> l
         raise UnreadableTranscript(
             f"there is no kind {kind!r}{did_you_mean(kind, kinds())}; known are {', '.join(kinds())}"
         )
-    document = load(source, lenient=lenient)
+    return read_document(load(source, lenient=lenient), kind)
+
+
+def read_document(document: Document, kind: str | None = None) -> list[RecordedConversation]:
+    """Read every conversation of a file that was parsed already."""
     reader = _reader(document, kind)
     try:
         every = [_sound(item, document) for item in reader.read(document)]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from refold.core._json import encoded
 from refold.errors import UnreadableTranscript, UsageError
 from refold.transcripts._conversation import beginning_at
-from refold.transcripts._reading import read
+from refold.transcripts._reading import read_document
 from refold.transcripts._source import load
 from refold.transcripts._writers.base import WrittenCompaction
 
@@ -34,8 +34,9 @@ def continued(source: bytes) -> RecordedConversation:
 
     Added in 0.1.0.
     """
-    recorded = read(source)[0]
-    return beginning_at(recorded, _writer(recorded.kind).continued(load(source), recorded))
+    document = load(source)
+    recorded = read_document(document)[0]
+    return beginning_at(recorded, _writer(recorded.kind).continued(document, recorded))
 
 
 def with_compaction(
@@ -60,10 +61,10 @@ def with_compaction(
 
     Added in 0.1.0.
     """
-    recorded = read(source)[0]
+    document = load(source)
+    recorded = read_document(document)[0]
     if not messages:
         raise UsageError("there are no messages to write: a session that is resumed needs one")
-    document = load(source)
     if source.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or isinstance(document.value, list):
         raise UnreadableTranscript(
             "this session is not a line of UTF-8 an entry, as its agent writes it, so no line can be added: convert "
