@@ -76,3 +76,11 @@ def test_results_of_other_settings_and_errors_are_told_in_words(run, tmp_path):
         ["3 files replayed.", "1 file with an error: the report lists them."],
     )
     refused(run(tmp_path / "in", "-p", "vibe"), "policies opal, now vibe")
+
+
+def test_a_batch_of_which_every_file_has_an_error_is_no_success(run, tmp_path):
+    folder(tmp_path / "in", 0)
+    (tmp_path / "in" / "bad.json").write_text(transcript(1))
+    for _ in range(2):  # the second run finds it done
+        result = run(tmp_path / "in", "-p", "opal", "--jobs", 1)
+        assert (result.exit_code, "1 file with an error: the report lists them." in result.stdout) == (1, True)

@@ -66,7 +66,7 @@ def run(
 
     FILE is a file, a folder or a pattern: a local path, or a URL such as s3://bucket/logs of a storage that fsspec
     knows. A run that was ended goes on with the same command. A file that cannot be replayed becomes a row with the
-    error. The results in a folder are all under the same settings.
+    error; the exit code is 1 if every file has one. The results in a folder are all under the same settings.
     """
     from refold._cli import show
     from refold.batch import BatchSettings, run_batch
@@ -96,7 +96,7 @@ def run(
         )  # fmt: skip
     else:
         _print_progress(reached, out)
-    return 0
+    return int(0 < reached.files == reached.errors)
 
 
 @click.command("report")
