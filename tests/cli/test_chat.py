@@ -418,6 +418,7 @@ def test_a_wrong_key_is_refused(tmp_path: Path) -> None:
 
 def test_no_key_at_all_is_said_before_anything_is_sent(desk: Desk) -> None:
     refused(desk.runs("chat", "--model", "gpt-5", lines="hi\n"), 2, "OPENAI_API_KEY")
+    assert not desk.store.exists()
 
 
 def test_no_server_is_said_at_once(desk: Desk) -> None:

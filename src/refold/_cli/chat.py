@@ -72,9 +72,12 @@ def command(session: str | None, folder: str, format: Wire | None, *, resume: bo
     """
     from refold._cli.chat_screen import Screen
     from refold.sessions import Session
+    from refold.sessions._stores.open_store import missing_file
 
     settings = _settings(overrides)
     screen = Screen(agreed=yes, decisions=settings.decisions)
+    if missing_file(settings.store):
+        _client(settings, None, format).close()  # where that fails, as without a key, no store is made
     with ExitStack() as stack:
         store = stack.enter_context(stored_sessions.opened_store(None, settings))
         head, id = _choose_session(store, session, resume=resume)
