@@ -66,11 +66,11 @@ docs: $(VENV)/.ready-dev
 screenshots: $(VENV)/.ready-dev
 	$(BIN)/python -m tools.screenshots
 
-# Looks at the page in Chromium, or takes its pictures in the docs anew (needs npm, Chromium and pip install playwright).
-try-page: $(VENV)/.ready-dev
+# Looks at the page in Chromium, or takes its pictures in the docs anew; needs npm and /usr/bin/chromium.
+try-page: $(VENV)/.ready-browser
 	$(BIN)/python -m tools.try_page
 
-page-pictures: $(VENV)/.ready-dev
+page-pictures: $(VENV)/.ready-browser
 	$(BIN)/python -m tools.try_page --pictures
 
 # Runs the notebooks of the examples, and writes their outputs into them.
@@ -107,6 +107,8 @@ lock: $(VENV)/.ready-dev
 	    --no-annotate --no-emit-index-url -q -o requirements/dist.txt
 	$(BIN)/python -m uv pip compile --group notebooks -c requirements/dev.txt --universal --generate-hashes --no-header \
 	    --no-annotate --no-emit-index-url -q -o requirements/notebooks.txt
+	$(BIN)/python -m uv pip compile --group browser -c requirements/dev.txt --universal --generate-hashes --no-header \
+	    --no-annotate --no-emit-index-url -q -o requirements/browser.txt
 
 lock-adapters: $(ADAPTERS:%=lock-adapter-%)
 
@@ -139,6 +141,10 @@ $(VENV)/.ready-site: requirements/site.txt | $(VENV)/bin/python
 
 $(VENV)/.ready-notebooks: requirements/notebooks.txt $(VENV)/.ready
 	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/notebooks.txt
+	touch $@
+
+$(VENV)/.ready-browser: requirements/browser.txt $(VENV)/.ready-dev
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/browser.txt
 	touch $@
 
 .PRECIOUS: .venv-adapters/%/.ready

@@ -50,6 +50,13 @@ def test_hosted_ci_pins_its_actions_and_may_only_read(name):
     assert "write" not in workflow
 
 
+def test_each_lock_is_installed_by_the_makefile_and_written_by_it():
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    locks = sorted(path.stem for path in (ROOT / "requirements").glob("*.txt"))
+    assert sorted(re.findall(r"^\$\(VENV\)/\.ready\S*: requirements/(\w+)\.txt ", makefile, re.M)) == locks
+    assert sorted(re.findall(r" -o requirements/(\w+)\.txt$", makefile, re.M)) == locks
+
+
 def test_the_hooks_of_a_commit_run_tools_that_are_in_the_lock():
     hooks = (ROOT / ".pre-commit-config.yaml").read_text("utf-8")
     tools = set(re.findall(r"entry: \.venv/bin/(\S+)", hooks))

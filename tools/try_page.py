@@ -1,8 +1,7 @@
 """Opens the page in Chromium and looks at it as its users do: by eye, by keyboard, by a screen reader's rules.
 
-    pip install playwright
-    python -m tools.try_page                 # looks at every view; the exit code is 1 if something is wrong
-    python -m tools.try_page --pictures      # writes the pictures of docs/page.md
+    make try-page                            # looks at every view; the exit code is 1 if something is wrong
+    make page-pictures                       # writes the pictures of docs/page.md
 
 It needs Chromium (`--chromium PATH`) and npm, from whose registry it takes axe-core. Every view is opened at 320, 800
 and 1400 pixels, light and dark: no error in the console, nothing wider than the screen, no serious fault by axe. Then
