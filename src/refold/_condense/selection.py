@@ -260,21 +260,22 @@ def _weigh_directives(draft: Draft, units: Iterable[Unit], areas: Regions) -> No
             reduction, segment = unit.of.reduction, unit.of.segment
             lines.setdefault(id(reduction), (reduction, []))[1].append((segment.start, unit))
     worth: tuple[float, ...]
-    left = draft.view.goal_tokens * OLDER_ROOM
+    goal = draft.view.goal_tokens
+    left = goal * OLDER_ROOM
     for reduction, some in sorted(lines.values(), key=lambda pair: -pair[0].position):
         position = reduction.position
         if reduction.harness:
-            ranks, worth, share = reduction.harness.rules if position in areas.standing else {}, RULES, RULES_ROOM
+            ranks, worth = reduction.harness.rules if position in areas.standing else {}, RULES
+            room = goal * RULES_ROOM
         elif position == recap:
-            ranks, worth, share = _ranks(draft, reduction, "recap"), REQUEST, RECAP_ROOM
+            ranks, worth, room = _ranks(draft, reduction, "recap"), REQUEST, goal * RECAP_ROOM
         elif position in ends and is_turn(draft.base[position]):
-            share = REQUEST_ROOM if len(ends) > 1 else ONLY_ROOM
             ranks, worth = _ranks(draft, reduction, "request"), REQUEST
+            room = goal * (REQUEST_ROOM if len(ends) > 1 else ONLY_ROOM)
         elif is_turn(draft.base[position]):
-            ranks, worth, share = _ranks(draft, reduction, "request"), OLDER, left / draft.view.goal_tokens
+            ranks, worth, room = _ranks(draft, reduction, "request"), OLDER, left
         else:
             continue
-        room = draft.view.goal_tokens * share
         for start, unit in sorted(some, key=lambda pair: (ranks.get(pair[0], 0), pair[0])):
             if ranks.get(start, len(worth) + 1) <= len(worth) and (room := room - unit.cost) >= 0:
                 unit.extra += worth[ranks[start] - 1]
