@@ -73,7 +73,7 @@ class GatewayActs:
             return await self._sessions.compact(history, wish, by)
         target = replace(await self._target(history, wish.model), actor=by)
         async with self._reserved(target.conversation):
-            pass
+            pass  # a viewer is told that requests have it; `forced` waits for them as long as they take
         policy = policies.find(wish.policy) if wish.policy else None
         try:
             plan = await self._admin.forced(target, CompactionWish(wish.focus, None, wish.goal, policy))
