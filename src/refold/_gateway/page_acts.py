@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from refold._gateway.conversations.plan_store import PlanStore
     from refold._gateway.conversations.planner import Planner
     from refold._gateway.conversations.plugin import CompactionTarget
-    from refold._page.acts import Preview, WishedCompaction
+    from refold._page.acts import CompactionForm, Preview
     from refold._page.history import History
     from refold.handlers import Handlers
     from refold.sessions import Store
@@ -49,34 +49,34 @@ class GatewayActs:
         self._handlers = handlers
         self._sessions = StoreActs(store, handlers=handlers)
 
-    async def preview(self, history: History, wish: WishedCompaction) -> Preview | None:
+    async def preview(self, history: History, form: CompactionForm) -> Preview | None:
         """Plan a compaction; a summary is stood for by an outline of about its length."""
         if not self._is_ours(history):
-            return await self._sessions.preview(history, wish)
-        target = await self._target(history, wish.model)
+            return await self._sessions.preview(history, form)
+        target = await self._target(history, form.model)
         conversation = target.conversation
         handlers = STAND_IN if self._handlers.summarize is not None else None
-        policy = policies.find(wish.policy) if wish.policy else None
+        policy = policies.find(form.policy) if form.policy else None
         async with self._reserved(conversation):
             await self._planner.recognize(target)
             earlier = conversation.plans
             try:
-                plan = await self._planner.preview(target, policy, wish.focus, wish.goal, handlers)
+                plan = await self._planner.preview(target, policy, form.focus, form.goal, handlers)
             except CompactionAborted:
                 return None
             messages = conversation.transcript.messages
         return await asyncio.to_thread(preview_of, messages, earlier, plan)
 
-    async def compact(self, history: History, wish: WishedCompaction, by: str) -> str:
-        """Compact a conversation with the policy that is in force for it, or the one wished for."""
+    async def compact(self, history: History, form: CompactionForm, by: str) -> str:
+        """Compact a conversation with the policy that is in force for it, or that of the form."""
         if not self._is_ours(history):
-            return await self._sessions.compact(history, wish, by)
-        target = replace(await self._target(history, wish.model), actor=by)
+            return await self._sessions.compact(history, form, by)
+        target = replace(await self._target(history, form.model), actor=by)
         async with self._reserved(target.conversation):
             pass  # a viewer is told that requests have it; `forced` waits for them as long as they take
-        policy = policies.find(wish.policy) if wish.policy else None
+        policy = policies.find(form.policy) if form.policy else None
         try:
-            plan = await self._admin.forced(target, CompactionWish(wish.focus, None, wish.goal, policy))
+            plan = await self._admin.forced(target, CompactionWish(form.focus, None, form.goal, policy))
         except CompactionAborted:
             return ""
         except GatewayError as error:

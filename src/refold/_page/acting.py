@@ -9,7 +9,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from refold import policies
-from refold._page.acts import WishedCompaction
+from refold._page.acts import CompactionForm
 from refold._page.changes import change_of, dollars_of
 from refold._page.conversation import CONVERSATION, history_of
 from refold._page.conversations import title_of
@@ -67,20 +67,20 @@ async def compaction(request: Request) -> Response:
     conversations: Conversations = request.app.state.conversations
     history = await history_of(request)
     values = await _form(request) if request.method == "POST" else dict(request.query_params)
-    wish = _wish(values)
+    form = _compaction_form(values)
     if request.method == "POST":
-        id = await conversations.acts.compact(history, wish, request.state.viewer.name)
+        id = await conversations.acts.compact(history, form, request.state.viewer.name)
         if not id:
             raise HTTPException(409, "There is nothing in this conversation that could be made smaller.")
         return _back(request, id)
     previewed = "preview" in values
-    preview = await conversations.acts.preview(history, wish) if previewed else None
+    preview = await conversations.acts.preview(history, form) if previewed else None
     economy = preview.plan.break_even if preview is not None else None
 
     def work() -> Response:
         limits = limits_of(history)
         return page(
-            request, "compact.html", history=history, title=title_of(history), wish=wish, limits=limits,
+            request, "compact.html", history=history, title=title_of(history), form=form, limits=limits,
             names=policies.names(), previewed=previewed, preview=preview, statuses=STATUSES, economy=economy,
             cost=dollars_of(economy.cost, limits.model) if economy else "",
             saves=dollars_of(economy.saving, limits.model) if economy else "", form_token=form_token(request),
@@ -89,14 +89,14 @@ async def compaction(request: Request) -> Response:
     return await conversations.run(work)
 
 
-def _wish(values: Mapping[str, str]) -> WishedCompaction:
+def _compaction_form(values: Mapping[str, str]) -> CompactionForm:
     goal = values.get("goal", "").replace(",", "").strip()
     policy = values.get("policy", "")
     if goal and not (goal.isascii() and goal.isdecimal() and 0 < len(goal) < 10):
         raise HTTPException(400, "The size afterwards is a number of tokens.")
     if policy and policy not in policies.names():
         raise HTTPException(400, "There is no policy of that name.")
-    return WishedCompaction(values.get("focus", "").strip()[:LONGEST_FOCUS], int(goal) if goal else None, policy,
+    return CompactionForm(values.get("focus", "").strip()[:LONGEST_FOCUS], int(goal) if goal else None, policy,
                 values.get("model", "").strip()[:200])  # fmt: skip
 
 

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from refold.sessions._entries import Position
     from refold.sessions._session_options import SessionSettings
 
-__all__ = ["STAND_IN", "Acts", "Preview", "StoreActs", "WishedCompaction", "preview_of"]
+__all__ = ["STAND_IN", "Acts", "CompactionForm", "Preview", "StoreActs", "preview_of"]
 
 STAND_IN = Handlers(summarize=outlined)  # for a preview, which asks no model
 PREVIEWS = 2  # compactions planned for previews at a time
 
 
-class WishedCompaction(Struct, frozen=True):
-    """What a viewer asks of a compaction: words for the summary, the size afterwards, another policy or model."""
+class CompactionForm(Struct, frozen=True):
+    """What a viewer fills in for a compaction: words for the summary, the size afterwards, another policy or model."""
 
     focus: str = ""
     goal: int | None = None
@@ -61,10 +61,10 @@ class Acts(Protocol):
         RefoldError: it cannot be done.
     """
 
-    async def preview(self, history: History, wish: WishedCompaction) -> Preview | None:
+    async def preview(self, history: History, form: CompactionForm) -> Preview | None:
         """Return what a compaction would do; None where there is nothing to compact."""
 
-    async def compact(self, history: History, wish: WishedCompaction, by: str) -> str:
+    async def compact(self, history: History, form: CompactionForm, by: str) -> str:
         """Compact, and return the id under which the conversation goes on; empty where there was nothing to compact."""
 
     async def rewind(self, history: History, to: Position, by: str, *, forward: bool) -> None:
@@ -83,25 +83,25 @@ class StoreActs:
         self._handlers = Handlers() if handlers is None else handlers
         self._previews = asyncio.Semaphore(PREVIEWS)
 
-    async def preview(self, history: History, wish: WishedCompaction) -> Preview | None:
+    async def preview(self, history: History, form: CompactionForm) -> Preview | None:
         """Plan a compaction; a summary is stood for by an outline of about its length."""
 
         def work() -> Preview | None:
-            session = self._session(history, wish)
+            session = self._session(history, form)
             handlers = STAND_IN if self._handlers.summarize is not None else self._handlers
-            plan = session.plan(wish.focus or None, force=True, handlers=handlers)
+            plan = session.plan(form.focus or None, force=True, handlers=handlers)
             messages = history.messages(session.ids)
             return preview_of([messages[id] for id in session.ids], session.plans, plan)
 
         async with self._previews:
             return await asyncio.to_thread(work)
 
-    async def compact(self, history: History, wish: WishedCompaction, by: str) -> str:
+    async def compact(self, history: History, form: CompactionForm, by: str) -> str:
         """Compact a session with its own settings."""
 
         def work() -> str:
-            session = self._session(history, wish, by)
-            done = session.compact(wish.focus or None, force=True, handlers=self._handlers)
+            session = self._session(history, form, by)
+            done = session.compact(form.focus or None, force=True, handlers=self._handlers)
             return session.id if done is not None and done.compacted else ""
 
         return await asyncio.to_thread(work)
@@ -122,21 +122,21 @@ class StoreActs:
 
         await asyncio.to_thread(work)
 
-    def _session(self, history: History, wish: WishedCompaction, by: str = "") -> Session:
-        """Return the session with what is wished for this one compaction."""
+    def _session(self, history: History, form: CompactionForm, by: str = "") -> Session:
+        """Return the session with what the form says of this one compaction."""
         if self._sealed:
             raise UsageError("the store is encrypted: compact this conversation at the page of its gateway")
         session = Session(self._store, history.head.id, must_exist=True, actor=by)
         if session.head is None or session.head.seq != history.head.seq:
             raise WriteConflict(f"session {history.head.id} has changed since: look at it again")
-        wished: SessionSettings = {}
-        if wish.policy:
-            wished["policy"] = wish.policy
-        if wish.goal is not None:
-            wished["goal"] = wish.goal
-        if wish.model:
-            wished["model"] = wish.model
-        session.configure(remember=False, **wished)
+        settings: SessionSettings = {}
+        if form.policy:
+            settings["policy"] = form.policy
+        if form.goal is not None:
+            settings["goal"] = form.goal
+        if form.model:
+            settings["model"] = form.model
+        session.configure(remember=False, **settings)
         return session
 
 
