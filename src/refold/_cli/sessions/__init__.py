@@ -12,4 +12,4 @@ MODULES = {"import": "import_"}  # the other is no name of a module
 
 @click.group("sessions", cls=LazyGroup, modules={name: f"sessions.{MODULES.get(name, name)}" for name in NAMES})
 def command() -> None:
-    """List, show, search, rewind, export or delete sessions."""
+    """List, show, search, rewind, export, import or delete sessions."""
