@@ -16,6 +16,8 @@ def test_a_short_answer_has_its_question_and_a_long_or_plain_one_has_none():
     assert asked("It is done.", "thanks") == ""
     assert asked("Shall I?", "No, first look at " + "all the files " * 10) == ""
     assert asked("Shall I delete it?", "what is it?") == ""
+    assert asked("読みました。削除しますか？", "不要です。") == "削除しますか？"
+    assert asked("読みました。削除しますか？", "不要なのですか？") == ""
 
 
 def test_a_number_stands_with_the_option_that_it_names():

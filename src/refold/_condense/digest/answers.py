@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.transcript import Transcript
 
-__all__ = ["YES_NO", "closing_questions", "last_question", "question_before"]
+__all__ = ["YES_NO", "asks", "closing_questions", "last_question", "question_before"]
 
 QUESTION = 240  # characters of a question that are quoted
 OPTION_LENGTH = 120  # characters of the option that a letter or number stands for
@@ -63,10 +63,15 @@ PROPOSES = re.compile(
 QUOTES = str.maketrans({'"': "'", "“": "'", "”": "'", "„": "'"})
 
 
+def asks(text: str) -> bool:
+    """Tell whether a text ends with a question."""
+    return text.rstrip(" \n\t*_\"'”’)").endswith(("?", "？"))
+
+
 def question_before(transcript: Transcript, message: Message) -> tuple[str, Message | None]:
     """Return what a short message of a user answers or agrees to, as one line, and the message that says it."""
     answer = own_text(message).strip()
-    if not answer or len(answer) > SHORT or answer.endswith("?") or ASKS.match(answer):
+    if not answer or len(answer) > SHORT or asks(answer) or ASKS.match(answer):
         return "", None
     if praises(set(WORD.findall(answer.lower()))):
         return "", None
@@ -88,7 +93,7 @@ def question_before(transcript: Transcript, message: Message) -> tuple[str, Mess
 def last_question(message: Message) -> str:
     """Return the last question in the words of the assistant."""
     questions: list[str] = QUESTION_MARKED.findall(text_of(message)[-LOOKED_AT:])
-    last = next((each for each in reversed(questions) if len(each.split()) > 1), "")
+    last = next((each for each in reversed(questions) if _has_words(each)), "")
     return _quotable(last)
 
 
@@ -99,7 +104,7 @@ def closing_questions(message: Message) -> tuple[str, ...]:
     near = text_of(message)[-NEAR_END:]
     if "?" not in near and "？" not in near:
         return ()
-    return tuple(_quotable(each) for each in questions if len(each.split()) > 1)[-SEVERAL:]
+    return tuple(_quotable(each) for each in questions if _has_words(each))[-SEVERAL:]
 
 
 @memoized
@@ -107,12 +112,16 @@ def _proposal(message: Message) -> str:
     """Return the last sentence of the assistant that asks, offers or says what comes next."""
     short = ""  # a question such as "Shall I?" asks for what stands before it
     for sentence in reversed(SENTENCE.split(prose(message))[-TAIL:]):
-        asks = sentence.rstrip(' *_"”)').endswith(("?", "？"))
-        if asks and len(sentence.split()) < FEW and sentence.isascii():
+        if asks(sentence) and len(sentence.split()) < FEW and sentence.isascii():
             short = short or sentence
-        elif len(sentence.split()) > 1 and (asks or PROPOSES.search(sentence)):
+        elif _has_words(sentence) and (asks(sentence) or PROPOSES.search(sentence)):
             return _quotable(sentence)
-    return _quotable(short) if len(short.split()) > 1 else ""
+    return _quotable(short) if _has_words(short) else ""
+
+
+def _has_words(text: str) -> bool:
+    """Tell whether a text is more than one word; scripts without blanks show none."""
+    return len(text.split()) > 1 or not text.isascii()
 
 
 def _quotable(sentence: str) -> str:

@@ -20,7 +20,7 @@ from msgspec import Struct
 from refold._condense.call_outline import one_line
 from refold._condense.digest.agreement import WORD, goes_on, praises
 from refold._condense.digest.announcements import HEADING, SENTENCE, announces
-from refold._condense.digest.answers import YES_NO, closing_questions, last_question, question_before
+from refold._condense.digest.answers import YES_NO, asks, closing_questions, last_question, question_before
 from refold._condense.digest.conclusions import prose
 from refold._condense.digest.findings import no_work
 from refold._condense.digest.previous import own_text
@@ -119,11 +119,6 @@ def rejects(message: Message) -> bool:
     """Tell whether a turn of the user rejects what was done or said before it, by how it begins; not where it asks."""
     text = own_text(message)
     return not asks(text) and REJECTS.search(text[:LOOKED_AT]) is not None
-
-
-def asks(text: str) -> bool:
-    """Tell whether a text ends with a question."""
-    return text.rstrip(" \n\t*_\"'”’)").endswith(("?", "？"))
 
 
 @memoized
