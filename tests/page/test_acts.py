@@ -77,6 +77,16 @@ def test_a_compaction_is_recorded_with_who_made_it_and_can_be_undone_and_done_ag
     assert talk.session.plans == (plan,)
 
 
+def test_the_history_says_that_the_policy_made_a_compaction_that_nobody_asked_for(talk):
+    talk.session.compact(force=True)
+    talk.session.rewind(0)
+    acts = talk.page.client.get("/c/work").text.partition('<table class="acts">')[2].partition("</table>")[0]
+    rewound, compacted = acts.partition("<tbody>")[2].split("<tr>")[1:]
+    assert "not recorded" in rewound
+    assert "compacted by refold" in compacted
+    assert "the policy<" in compacted
+
+
 def test_a_rewind_says_what_comes_back_and_what_the_cache_loses(talk):
     talk.compact()
     [plan] = talk.session.plans

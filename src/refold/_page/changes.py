@@ -41,10 +41,14 @@ class Proposal(Struct, frozen=True):
 
 
 class Act(Struct, frozen=True):
-    """An act in the history of a conversation; `undo` is the number of its step where it can be undone."""
+    """An act in the history of a conversation; `undo` is the number of its step where it can be undone.
+
+    `by` is empty where nobody is recorded, as of a compaction that its policy found due.
+    """
 
     at: float
     what: str
+    compacted: bool
     by: str
     undo: int | None
 
@@ -58,7 +62,7 @@ def acts_of(history: History) -> list[Act]:
         if not what:
             continue
         undo = step if _way_back(history, step) is not None else None
-        acts.append(Act(event.at, what, getattr(event.entry, "by", ""), undo))
+        acts.append(Act(event.at, what, event.plan is not None, getattr(event.entry, "by", ""), undo))
         if len(acts) >= RECORDED:
             break
     return acts

@@ -36,6 +36,7 @@ __all__ = ["ROUTES", "history_of", "tool_names"]
 PAGE_SIZE = 60  # places of the view on one page
 PLOTTED = 1_200  # points: more than a screen has columns
 TABLED = 40  # points of the table that stands for the plot
+WHOLE = 200_000  # characters of an original that are part of a page
 
 
 class MessageWindow(Struct, frozen=True):
@@ -148,9 +149,6 @@ async def _message_of(request: Request) -> tuple[History, Message, bool]:
     if message is None:
         raise HTTPException(404)
     return history, message, sent
-
-
-WHOLE = 200_000  # characters of an original that are part of a page
 
 
 class CompactionRow(Struct, frozen=True):
