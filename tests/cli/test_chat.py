@@ -461,8 +461,18 @@ def test_a_later_failure_is_a_line_and_the_chat_goes_on(tmp_path: Path) -> None:
             assert person.leaves() == 0
 
 
+@pytest.mark.parametrize("named", [("--resume",), ("--resume", "--session", "nobody"), ("--session", "last")])
+def test_a_session_is_not_resumed_from_a_store_that_is_not_there_and_none_is_made(
+    desk: Desk, named: tuple[str, ...]
+) -> None:
+    refused(desk.pipes("hi\n", *named), 2, "no session to resume", str(desk.store), "--store", named[0])
+    assert not desk.store.exists()
+
+
 def test_an_unknown_session_is_named(desk: Desk) -> None:
+    desk.pipes("hi\n")
     refused(desk.pipes("hi\n", "--session", "nobody", "--resume"), 2, "'nobody'", "refold sessions")
+    desk.runs("sessions", "delete", "last", "--yes")
     refused(desk.pipes("hi\n", "--resume"), 2, "no session to resume")
     for command in (
         ("sessions", "show", "nobody"),

@@ -71,12 +71,18 @@ def command(session: str | None, folder: str, format: Wire | None, *, resume: bo
     standard output, and the first failure ends it. `refold loop` is the same.
     """
     from refold._cli.chat_screen import Screen
+    from refold.errors import SessionNotFound
     from refold.sessions import Session
     from refold.sessions._stores.open_store import missing_file
 
     settings = _settings(overrides)
     screen = Screen(agreed=yes, decisions=settings.decisions)
-    if missing_file(settings.store):
+    if settings.memory_enabled and (missing := missing_file(settings.store)):
+        if resume or session == "last":
+            raise SessionNotFound(
+                f"there is no session to resume, as there is no store {missing}: name another with --store, or leave "
+                f"{'--resume' if resume else '--session'} out to start one"
+            )
         _client(settings, None, format).close()  # where that fails, as without a key, no store is made
     with ExitStack() as stack:
         store = stack.enter_context(stored_sessions.opened_store(None, settings))

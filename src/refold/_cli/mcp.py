@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import rich_click as click
@@ -11,6 +12,8 @@ import rich_click as click
 from refold._cli import options
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from refold._mcp.record import Source
 
 
@@ -61,33 +64,28 @@ def command(
         gc.freeze()
     finally:
         gc.enable()
-    source = _source(store, named, folder, writable=allow_undo)
     from refold._install.hook_server import answering_hooks
     from refold._recall.saved_outputs import agents_folder
 
-    with answering_hooks(agents_folder()):
+    with _source(store, named, folder, writable=allow_undo) as source, answering_hooks(agents_folder()):
         RecallServer(source, session=session, max_tokens=recall_tokens, allow_undo=allow_undo).app().run("stdio")
 
 
-def _source(store: str | None, named: tuple[str, ...], folder: str | None, *, writable: bool) -> Source:
-    from refold.errors import StoreError, UsageError
-
+@contextmanager
+def _source(store: str | None, named: tuple[str, ...], folder: str | None, *, writable: bool) -> Iterator[Source]:
+    """Open what is served: a store, or else session files."""
     if store is not None:
+        from refold._cli.sessions.stored_sessions import opened_store
         from refold._mcp.store_source import StoredSessions
-        from refold.sessions import open_store
-        from refold.sessions._stores.open_store import missing_file
 
-        if missing := missing_file(store):
-            raise UsageError(f"there is no store {missing}: check the name")
-        try:
-            return StoredSessions(open_store(store, read_only=not writable))
-        except StoreError as error:
-            raise UsageError(str(error)) from None
+        with opened_store(store, read_only=not writable) as place:
+            yield StoredSessions(place)
+        return
     from refold._mcp.agent_folders import agent_folders
     from refold._mcp.session_files import SessionFiles
+    from refold.errors import UsageError
 
     for name in named:
         if not os.path.exists(name):
             raise UsageError(f"{name}: no such file or folder: check the name")
-    place = folder or os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
-    return SessionFiles(place, agent_folders(), named)
+    yield SessionFiles(folder or os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd(), agent_folders(), named)

@@ -48,7 +48,9 @@ def option(function: Callable[..., R]) -> Callable[..., R]:
 
 
 @contextmanager
-def opened_store(place: str | None, settings: Settings | None = None, *, create: bool = False) -> Iterator[Store]:
+def opened_store(
+    place: str | None, settings: Settings | None = None, *, create: bool = False, read_only: bool = False
+) -> Iterator[Store]:
     """Open the store that an argument or the settings name, and close it.
 
     Where the settings of a chat switch its memory off, the store is one in memory. A store that is not there is made
@@ -70,7 +72,7 @@ def opened_store(place: str | None, settings: Settings | None = None, *, create:
         if missing and where:
             raise UsageError(f"there is no store {missing}: check the name")
         try:
-            store = open_store("memory" if missing else where)
+            store = open_store("memory" if missing else where, read_only=read_only)
         except StoreError as error:
             if place is None:
                 raise
