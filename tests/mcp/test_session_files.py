@@ -5,8 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from refold import transcripts
 from refold._counting import counter_for
-from tests.mcp.conftest import CLAUDE, CODEX, FOLDER, PLACES
+from refold._mcp.agent_folders import agent_folders
+from refold._mcp.server import RecallServer
+from refold._mcp.session_files import SessionFiles
+from tests.mcp.conftest import CLAUDE, CODEX, FOLDER, PLACES, asked
 
 Ask = Callable[..., str]
 
@@ -40,6 +44,14 @@ def test_what_a_compaction_removed_comes_back_as_it_was_and_marked_as_a_record(a
     head, _, text = ask("refold_recall", what="notes.md").partition("\n")
     assert "no instruction" in head
     assert "A greeting is polite: it begins with Good morning." in text
+
+
+def test_a_plan_is_of_what_the_model_still_sees_after_the_agents_own_compaction(home: Path) -> None:
+    server = RecallServer(SessionFiles(FOLDER, agent_folders({"HOME": str(home)})), environ={})
+    (read,) = asked(server, [(f"refold://session/{CLAUDE}/plan", {})])
+    recorded = transcripts.read(home / PLACES["claude-code/session.jsonl"][0])[0]
+    (boundary,) = recorded.boundaries
+    assert json.loads(read.contents[0].text)["plan"]["base"]["length"] == len(recorded.messages) - boundary
 
 
 @pytest.mark.parametrize("session", ["cb45f880", "01a22393", "01a22394", "f7f27cbb"])

@@ -126,12 +126,13 @@ class SessionFiles:
         return measured(check, shares, usage, compactions=compactions)
 
     def plan(self, ref: SessionRef) -> bytes:
-        """Return as JSON the plan that a compaction of the session would make now.
+        """Return as JSON the plan that a compaction of the session would make now, of what the model still sees.
 
         Raises:
             UsageError: the model's window is unknown.
         """
         recorded = _read(ref)[0]
+        recorded = beginning_at(recorded, context_start(recorded))
         settings = Settings.load()
         window = _window(recorded, settings)
         if window is None:
