@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
+from refold.core._json import mapping
 from refold.core.messages import File, Image, Message, Path, Text, memoized
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ __all__ = [
     "HarnessSpan",
     "HarnessText",
     "Utterance",
+    "is_commentary",
     "is_recap",
     "is_turn",
     "speech",
@@ -237,6 +239,11 @@ def is_turn(message: Message) -> bool:
         return True
     attached = any(isinstance(part, Image | File) for part in message.parts)
     return attached and utterance.kinds != {"output"}
+
+
+def is_commentary(message: Message) -> bool:
+    """Tell whether the provider marks what the assistant says as said on the way, before it has answered."""
+    return mapping(message.native).get("phase") == "commentary"  # items of the Responses API
 
 
 @memoized

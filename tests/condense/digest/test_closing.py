@@ -48,7 +48,9 @@ def test_a_long_last_request_that_corrects_the_work_is_restated_in_part_with_the
         '## Current request of the user (user turn 2; it is the last message)\n- "still broken: change'
     )
     assert text.count("left out …]") == 1
-    assert "(in part)\n- it follows on user turn 1: Rename the option.\n\n[End of the digest. Messages in full" in text
+    assert (
+        '(in part)\n- it follows on user turn 1: "Rename the option."\n\n[End of the digest. Messages in full' in text
+    )
     assert len(text) < 3_500
 
 

@@ -128,7 +128,7 @@ def test_what_names_the_next_step_or_points_back_is_no_verdict(sentence):
     assert judged(sentence) == ()
 
 
-def test_what_ends_a_turn_comes_first_and_what_is_said_on_the_way_names_its_turn_where_there_are_several():
+def test_what_is_said_in_the_turn_in_work_comes_first_and_verdicts_name_their_turn_where_there_are_several():
     transcript = talk(
         "u: go",
         "a: `load` works in one mode.",
@@ -137,8 +137,8 @@ def test_what_ends_a_turn_comes_first_and_what_is_said_on_the_way_names_its_turn
         "t: c = x",
     )
     assert verdicts(transcript, transcript.messages, ()) == (
-        "`load` works in one mode.",
         "`save` works in both modes. (turn 2)",
+        "`load` works in one mode. (turn 1)",
     )
 
 

@@ -53,7 +53,16 @@ def test_an_answer_is_told_with_the_request_that_it_answers():
     assert outcome_lines(transcript, transcript.messages[-1:]) == (
         "turn 1: make muted a little brighter → Changed `gray` from `#6c6c6c` to `#808080`.",
     )
-    assert outcome_lines(transcript, transcript.messages) == ()
+    assert outcome_lines(transcript, transcript.messages) == outcome_lines(transcript, transcript.messages[-1:])
+
+
+def test_of_an_answer_that_stays_whole_nothing_is_told_where_no_work_was_done():
+    transcript = talk("u: go", "a: Ready.", "u: why is it so?", "a: `load` caches it.", "u: and now?")
+    assert outcome_lines(transcript, transcript.messages) == ("turn 1: go → Ready.",)
+    assert outcome_lines(transcript, transcript.messages[-1:]) == (
+        "turn 2: why is it so? → `load` caches it.",
+        "turn 1: go → Ready.",
+    )
 
 
 def test_what_the_next_turn_rejects_was_tried_and_nothing_concluded_in_it_counts():

@@ -27,7 +27,7 @@ def test_the_end_of_a_turn_is_told_as_such_and_a_limit_of_the_provider_is_no_sta
         "answered; waiting for the user: the assistant's last words (turn 1, which they end): All is mended.",
     )
     lines = told("u: go", "a: I read it. | read(a.py) as c", "t: c = x", "a: Now I'll change it.")
-    assert lines == ("the assistant's last words (turn 1, which they end): Now I'll change it.",)
+    assert lines == ("the assistant's last words (turn 1): Now I'll change it.",)
     acting_by_words = told("u: go", "a: I look.\n```bash\nls; let me = all.it\n```")
     assert acting_by_words == ("the assistant's last words (turn 1): I look.",)
     lines = told("u: go", "a: Next I run it. | read(a.py) as c", "t: c = x", "a: You've hit your monthly spend limit")
@@ -136,7 +136,7 @@ def test_junk_is_nothing_that_was_done_and_a_try_that_failed_is_told():
         "a: The cache did not help, so it is still broken.",
         "u: and",
     )
-    assert tried(transcript, transcript.messages) == ("The cache did not help, so it is still broken.",)
+    assert tried(transcript, transcript.messages) == ("The cache did not help, so it is still broken. (turn 2)",)
     text = digest_text(view_of(transcript, window=20_000), transcript.messages[:-1])
     assert "session limit" not in text
 

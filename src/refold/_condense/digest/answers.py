@@ -37,7 +37,9 @@ TAIL = 8  # sentences at the end of an answer that are searched for a proposal
 FEW = 4  # words that answer a question right before them, whatever they are
 BEHIND = 40  # characters behind such a question
 LONG = 4  # letters of a word that an answer takes up
-QUESTION_MARKED = re.compile(r"[^.!?。！？\n]*(?:\.(?=\S)[^.!?。！？\n]*)*[?？]")
+QUESTION_MARKED = re.compile(  # not in the middle of a sentence, as where one is quoted
+    r"[^.!?。！？\n]*(?:\.(?=\S)[^.!?。！？\n]*)*[?？](?![\"'”’)`]*[ \t]+[a-z])"
+)
 ASKS = re.compile(
     r"(?:now |and |also |please |ok(?:ay)?,? )*(?:can|could|would|will) you\b|(?:what|how|why|where|which|who)\b", re.I
 )
@@ -93,8 +95,8 @@ def question_before(transcript: Transcript, message: Message) -> tuple[str, Mess
 def last_question(message: Message) -> str:
     """Return the last question in the words of the assistant."""
     questions: list[str] = QUESTION_MARKED.findall(text_of(message)[-LOOKED_AT:])
-    last = next((each for each in reversed(questions) if _has_words(each)), "")
-    return _quotable(last)
+    worded = [each for each in reversed(questions) if _has_words(each)]
+    return _quotable(next(filter(_begins, worded), worded[0] if worded else ""))
 
 
 @memoized
@@ -104,7 +106,7 @@ def closing_questions(message: Message) -> tuple[str, ...]:
     near = text_of(message)[-NEAR_END:]
     if "?" not in near and "？" not in near:
         return ()
-    return tuple(_quotable(each) for each in questions if _has_words(each))[-SEVERAL:]
+    return tuple(_quotable(each) for each in questions if _has_words(each) and _begins(each))[-SEVERAL:]
 
 
 @memoized
@@ -122,6 +124,11 @@ def _proposal(message: Message) -> str:
 def _has_words(text: str) -> bool:
     """Tell whether a text is more than one word; scripts without blanks show none."""
     return len(text.split()) > 1 or not text.isascii()
+
+
+def _begins(question: str) -> bool:
+    """Tell whether a question is whole: one that begins with a small letter is the rest of a sentence."""
+    return not question.lstrip(" -*#>'\"(“`0123456789.)").translate(QUOTES)[:1].islower()
 
 
 def _quotable(sentence: str) -> str:

@@ -8,6 +8,7 @@ proposal that it agrees to. The mark is the last line: some formats join the dig
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from refold._condense.call_outline import one_line
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from refold.core.messages import Message, MessageId
-    from refold.core.transcript import Transcript
     from refold.core.view import View
 
 __all__ = ["closing"]
@@ -31,7 +31,9 @@ REQUEST_SHARE = 0.2  # of a digest that the restated request may take
 ABOVE_SHARE = 0.05  # where it stands right above the digest
 MOST = 500  # tokens of it: it stands in the view as well
 LEAST = 40  # tokens of a part that is worth to be restated
-UNFINISHED, BEFORE = 3, 300  # turns that lead to the request, and characters of each
+UNFINISHED, BEFORE = 3, 160  # turns that lead to the request, and tokens of one that is told whole
+BEGINNING = 300  # characters of a longer one
+LONG_ADDRESS = re.compile(r"(https?://\S{40})\S{40,}")
 SMALL = 600  # tokens of a digest that ends with the bare mark
 
 
@@ -78,7 +80,7 @@ def _continued(view: View, request: Message, room: int) -> tuple[str, ...]:
     """Return what a turn that only says to go on agrees to, and the request that it goes on with."""
     transcript = view.transcript
     if not goes_on(request):
-        return tuple(_leading_to(transcript, request))
+        return tuple(_leading_to(view, request))
     turns = turn_numbers(transcript)
     lines: list[str] = []
     if proposal := question_before(transcript, request)[0]:
@@ -93,8 +95,9 @@ def _continued(view: View, request: Message, room: int) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _leading_to(transcript: Transcript, request: Message) -> Iterator[str]:
+def _leading_to(view: View, request: Message) -> Iterator[str]:
     """Yield the turns before a request that no answer ended, and the one that it corrects, the oldest first."""
+    transcript, count = view.transcript, view.counter.text
     turns, ends = turn_numbers(transcript), turn_ends(transcript)
     earlier: list[Message] = []
     ended = False
@@ -107,7 +110,9 @@ def _leading_to(transcript: Transcript, request: Message) -> Iterator[str]:
             earlier.append(message)
             ended = False
     for message in reversed(earlier):
-        yield entry(f"it follows on user turn {turns[message.id]}: {one_line(own_text(message), BEFORE)}")
+        text = LONG_ADDRESS.sub(r"\1…", own_text(message).strip())
+        words = one_line(text, BEGINNING) if count(text) > BEFORE else text
+        yield entry(f'it follows on user turn {turns[message.id]}: "{words}"')
 
 
 def _asks(message: Message) -> bool:

@@ -2,11 +2,13 @@
 
 All are sentences of its answers, word for word. An agent says much on the way that is no conclusion: what it does next,
 what may be, what it is asked, what it supposes while it looks for a fault. So decisions and verdicts are read off what
-ends a turn, and of the current turn off all that was said (`_holding`). A decision has a choice in it ("going with",
-"instead of"); a verdict names an item (an identifier, or words in code quotes), says in an indicative verb what holds
-of it, and neither announces nor doubts. What was going on in an earlier turn ("is running now") holds no more.
+ends a turn, and of the turns that no answer has ended off all that was said (`_holding`). A decision has a choice in it
+("going with", "instead of"); a verdict names an item (an identifier, or words in code quotes), says in an indicative
+verb what holds of it, and neither announces nor doubts. What was going on in an earlier turn ("is running now") holds
+no more.
 
-What ends a turn comes before what was said on the way. The latter names its turn where there are several.
+What was said lately in the turns that no answer has ended comes first, then what ends a turn. All name their turn where
+there are several.
 
 A decision does not stand for ever. What was wrong in a file is marked once the file was changed (`CHANGED`). A later
 sentence that takes an item back by name ("not `a.py` after all", "reverted
@@ -23,7 +25,7 @@ from refold._condense.call_facts import plain_name
 from refold._condense.call_outline import one_line
 from refold._condense.digest.announcements import SENTENCE, announces, points_back
 from refold._condense.digest.identifier_kinds import kind_of
-from refold._condense.digest.turns import turn_ends, turns_at
+from refold._condense.digest.turns import turn_ends, turns_at, turns_in_work
 from refold._condense.last_changes import is_changed_after
 from refold._salience.atoms import KNOWN, names_of
 from refold._salience.lazy_table import LazyTable
@@ -36,11 +38,12 @@ if TYPE_CHECKING:
 
     from refold.core.transcript import Transcript
 
-__all__ = ["CHANGED", "PLAN_ENDS", "REVERSED", "decisions", "plain", "prepare", "prose", "tried", "verdicts"]
+__all__ = ["CHANGED", "LEADS", "PLAN_ENDS", "REVERSED", "decisions", "plain", "prepare", "prose", "tried", "verdicts"]
 
 MOST = 150  # lines of one sort that are looked for
 LEAST, LONGEST = 32, 400  # characters of a sentence that gives a decision or a reason
 SHORTEST = 16  # characters of a verdict
+LATELY = 8  # verdicts of the turns in work that come before those of answers that end a turn
 FENCED = re.compile(r"^ *```.*?(?:^ *```|\Z)", re.S | re.M)
 # Of two ways, which was taken; what only gives a reason is none.
 WEIGHED = re.compile(
@@ -74,6 +77,18 @@ DOUBTED = re.compile(
     r"\b(?:seems?|appears?|suggests?|likely|should|would|could|may|think|guess|wonder|"
     r"scheint|vermutlich|vielleicht|wahrscheinlich|sollte|könnte|semble|peut-être|devrait|"
     r"parece|quizás?|debería|tal vez)\b|かもしれ|はず|らしい|と思|可能|也许|似乎|应该|大概",
+    re.I,
+)
+# How a sentence begins that goes with the one before it, as where the assistant thinks while it works.
+GOES_WITH = re.compile(
+    r"(?:and|but|then|however|also|ah+|oh|wait|hm+|ok(?:ay)?|good|great|perfect|yes|no|now|maybe|actually|well|if)\b",
+    re.I,
+)
+SEEMS = re.compile(r"it (?:seems|appears|looks)\b", re.I)
+DESCRIBES = re.compile(  # what anybody sees at once
+    r"\b(?:quite|very|fairly|rather) (?:large|long|complex|big)\b|"
+    r"\b(?:contains?|includes?|has) (?:several|various|many|multiple|a number of|a lot of)\b|"
+    r"\bis (?:crucial|important|essential|responsible)\b",
     re.I,
 )
 # Sentences that speak of the conversation, or offer and ask: no decision stands in them.
@@ -132,7 +147,14 @@ BECAUSE = re.compile(r"\b(?:because|so that|deshalb|weil|parce que|porque)\b|た
 GIVES_REASON = re.compile(
     r"\b(?:since|as (?:it|they|we|you|the|this)|to (?:avoid|keep|prevent|stay))\b|[:;—–]|, so\b", re.I
 )
-MEANS = re.compile(r"\b(?:commands?|tools?|scripts?|skills?|heredoc|sed|grep|regex)\b", re.I)  # of the next step
+EDITED = re.compile(  # how a note begins on what was changed, which "files changed" tells
+    r"(?:I(?:['’]ve| have)? |also |now )*(?:fixed|changed|updated|added|replaced|removed|renamed|moved|switched|"
+    r"converted|refactored|simplified|extracted|rewrote|made|set|empty)\b",
+    re.I,
+)
+MEANS = re.compile(  # of the next step
+    r"\b(?:commands?|tools?|scripts?|skills?|heredoc|sed|grep|regex|workflows?|guidance|workers?|sub-?agents?)\b", re.I
+)
 LEADS = re.compile(r"^(?:THOUGHT|Thought|Reasoning|Analysis)\s*: *")  # in front of what some agents say before a call
 FEWEST = 8  # words of a choice that names no item and can be understood still
 # What was going on when it was said, or was to come: in an earlier turn that has come to an end.
@@ -198,12 +220,12 @@ def decisions(transcript: Transcript, messages: Sequence[Message]) -> tuple[str,
 
 @memoized
 def _holding(transcript: Transcript) -> frozenset[MessageId]:
-    """Return the answers whose conclusions hold: those that end a turn, and all of the current turn."""
-    turns = turns_at(transcript)
+    """Return the answers whose conclusions hold: those that end a turn, and all of the turns that none has ended."""
+    turns, in_work = turns_at(transcript), turns_in_work(transcript)
     current = (
         message.id
         for message, turn in zip(transcript.messages, turns, strict=True)
-        if turn == turns[-1] and message.role == "assistant"
+        if turn in in_work and message.role == "assistant"
     )
     return turn_ends(transcript).union(current)
 
@@ -220,24 +242,25 @@ def tried(transcript: Transcript, messages: Sequence[Message]) -> tuple[str, ...
 
 
 def verdicts(transcript: Transcript, messages: Sequence[Message], standing: Sequence[str]) -> tuple[str, ...]:
-    """Return sentences of the assistant that say what holds of an item, those of answers that end a turn first.
+    """Return sentences of the assistant that say what holds of an item: the newest of the turns in work, then of ends.
 
-    Of both sorts the newest first. Not those in `standing`, which stand elsewhere, nor what a later sentence says of
-    the same items or takes back.
+    Those of answers that end a turn come before older ones of the turns in work, of each sort the newest first. Not
+    those in `standing`, which stand elsewhere, nor what a later sentence says of the same items or takes back.
     """
     ending: dict[str, str] = {}
     on_the_way: dict[str, str] = {}
     judged: set[frozenset[str]] = set()
     ends = turn_ends(transcript)
     others = set(map(plain, standing))
-    holding, turns = _holding(transcript), turns_at(transcript)
+    holding, turns, in_work = _holding(transcript), turns_at(transcript), turns_in_work(transcript)
     for message in reversed(messages):
         if message.id in holding:
             results = ending if message.id in ends else on_the_way
-            is_past = turns[transcript.index[message.id]] < turns[-1]
+            is_past = turns[transcript.index[message.id]] not in in_work
             for verdict in _verdicts(message):
                 if not (
                     verdict.line in others
+                    or (message.id not in ends and GOES_WITH.match(verdict.line))
                     or verdict.items in judged
                     or (is_past and PASSING.search(verdict.line))
                     or _is_reversed(transcript, message, verdict)
@@ -247,13 +270,14 @@ def verdicts(transcript: Transcript, messages: Sequence[Message], standing: Sequ
                     results[verdict.line] = f"{verdict.line}{mark}{_of_turn(transcript, message)}"
         if len(ending) + len(on_the_way) >= MOST:
             break
-    return (*ending.values(), *on_the_way.values())
+    way = tuple(on_the_way.values())
+    return (*way[:LATELY], *ending.values(), *way[LATELY:])
 
 
 def _of_turn(transcript: Transcript, message: Message) -> str:
-    """Return the mark with the turn of what was said on the way, nothing where there is only one turn."""
+    """Return the mark with the turn of what was said, nothing where there is only one turn."""
     turns = turns_at(transcript)
-    if not turns or turns[-1] <= 1 or message.id in turn_ends(transcript):
+    if not turns or turns[-1] <= 1:
         return ""
     return f" (turn {turns[transcript.index[message.id]]})"
 
@@ -287,6 +311,8 @@ def _decided(message: Message) -> tuple[_Conclusion, ...]:
 def _decides(sentence: str, items: frozenset[str], *, chosen: bool) -> bool:
     """Tell whether a sentence says more than the next step, and what it says can be understood alone."""
     if not chosen:
+        if EDITED.match(sentence) and not (BECAUSE.search(sentence) or GIVES_REASON.search(sentence)):
+            return False
         return bool(items) and not (announces(sentence) or MEANS.search(sentence))
     if INTENDED.search(sentence):
         reason = WEIGHED.search(sentence) or BECAUSE.search(sentence) or GIVES_REASON.search(sentence)
@@ -299,7 +325,7 @@ def _tried(message: Message) -> tuple[str, ...]:
     return tuple(
         one_line(sentence, LONGEST)
         for sentence in reversed(_sentences(message, TRYING))
-        if TRIED.search(sentence) and not (TALK.search(sentence) or MEANS.search(sentence))
+        if TRIED.search(sentence) and not (TALK.search(sentence) or MEANS.search(sentence) or SEEMS.match(sentence))
     )
 
 
@@ -315,7 +341,8 @@ def _verdicts(message: Message) -> tuple[_Conclusion, ...]:
         if sentence.endswith(ENDS)
         and _holds(sentence)
         and not (announces(sentence) or points_back(sentence) or TALK.search(sentence))
-        and not (SUPPOSED.search(sentence) or DOUBTED.search(sentence))
+        and not (SUPPOSED.search(sentence) or DOUBTED.search(sentence) or DESCRIBES.search(sentence))
+        and not (EDITED.match(sentence) and "`" not in sentence)
         and (items := _items(sentence))
     )
 

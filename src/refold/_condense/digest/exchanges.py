@@ -13,6 +13,7 @@ turns that stay in the view, too, so that they are read together.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -23,12 +24,16 @@ from refold._condense.digest.announcements import HEADING, SENTENCE, announces
 from refold._condense.digest.answers import YES_NO, asks, closing_questions, last_question, question_before
 from refold._condense.digest.conclusions import prose
 from refold._condense.digest.findings import no_work
+from refold._condense.digest.identifier_kinds import kind_of
 from refold._condense.digest.previous import own_text
-from refold._condense.digest.turns import turn_ends, turn_numbers, turns_at
+from refold._condense.digest.targets import targets_of
+from refold._condense.digest.turns import turn_ends, turn_numbers, turns_at, turns_in_work
 from refold._condense.pasted import pasted_spans, without_pasted
 from refold._condense.pins import pins_in, sentences_of
 from refold._condense.replaced import replacements
-from refold.core.messages import Message, memoized, text_of
+from refold._salience.atoms import names_of
+from refold._salience.words import UNSPACED
+from refold.core.messages import Message, MessageId, memoized, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,7 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["outcome_lines", "rejected_turns", "rejections", "rejects", "rulings"]
 
 MOST = 150  # lines of one sort that are looked for
-REQUEST, ANSWER = 110, 260  # characters of a request and of how it ended
+REQUEST, ANSWER, SHORTER = 110, 260, 130  # characters of a request and of how it ended; of what stands below, too
 QUOTED = 120  # characters of the words that reject something
 RULING = 220  # characters of a sentence that sets how things are to be; a longer one explains
 WHOLE_SHARE = 0.02  # of the goal, for turns that are quoted whole; chosen by hand
@@ -48,6 +53,7 @@ LONG = 1_500  # characters of a turn that is a task of its own, or mostly pasted
 FEWEST = 4  # words of such a sentence, or signs of one without blanks
 NEAR = 12  # messages before a turn in which the answer that ended the last one stands
 EACH = 3  # such sentences of one turn
+QUOTED_FROM = 80  # messages before a turn that may be quoted in it
 UPON = 140  # characters of a question that a ruling answers
 LINK = re.compile(r"\[([^\]\n]+)\]\([^)\s]+\)")
 FRAGMENT = re.compile(r"^[ \t]*(?:[-*+•>|]|\(?\d{1,3}[.)])[ \t]+\S.*(?:\n[ \t]{2,}\S.*)*$|^\|.*$", re.M)
@@ -79,12 +85,24 @@ REJECTS = re.compile(
     r"rückgängig|annule[rz]?\b|deshaz|desfaz|отмени)|元に戻|撤销|撤銷|되돌려",
     re.I,
 )
+STILL = re.compile(
+    r"\bstill\b|immer noch|toujours|sigue|ainda|ancora|вс[её] (?:ещё|еще)|まだ|还是|還是|여전히|does ?n['’]?t work|"
+    r"does not work|did ?n['’]?t (?:work|help)|funktioniert nicht|ne (?:marche|fonctionne) pas|no funciona|не работает",
+    re.I,
+)
+REVERTS = re.compile(  # the work of the turn before
+    r"\b(?:i (?:undid|reverted|rolled back|threw away)|(?:undo|revert|roll back) (?:that|this|it|your|the last|all)\b|"
+    r"scratch that|rückgängig|annule[rz]?\b|deshaz|desfaz|отмени)|元に戻|撤销|撤銷|되돌려",
+    re.I,
+)
 SETS = re.compile(  # how a user sets a value or makes a choice, where no pin says so
     r"\b(?:use [^.,;\n]{1,60}(?:, no |, not |(?: and)? not )|(?:needs?|ought) to (?:be|use|have|support|go)\b|"
     r"let['’]?s (?:use|go with|keep|drop|leave|skip|apply)|"
-    r"go with\b|(?:we|i)(?:['’]ll| will) (?:use|keep|go)\b|no need (?:for|to)\b|not needed\b|get rid of\b|"
-    r"make (?:it|that|them|this) [^.,;\n]{2,40}$|"
-    r"rename [^.,;\n]{1,60} to\b|good enough|is fine\b|"
+    r"go with\b|(?:we|i)(?:['’]ll| will) (?:use|keep|go)\b|no need (?:for|to)\b|not needed\b|"
+    r"make (?:it|that|them|this) [^.,;\n]{2,40}$|i(?:['’]d| would) (?:rather|prefer)|i (?:do ?n['’]?t|only) want\b|"
+    r"i want (?!(?:you )?to\b)|(?:is|are)n['’]?t (?:relevant|needed|necessary)|not (?:relevant|necessary)|"
+    r"instead of [^.,;\n]{1,80}\b(?:say|use|put|write|call|just)\b|"
+    r"good enough|is fine\b|"
     r"nimm |verwende |wir (?:nehmen|lassen)|utilise[rz]? |gardez? |usa |usemos |deja |используй|оставь)|"
     r"にして|使って|不用|用.{1,20}不要|쓰지|사용해",
     re.I,
@@ -96,9 +114,15 @@ ASKING = re.compile(  # or says what is seen or supposed
     r"i (?:do ?n['’]?t )?(?:t\w?ink|guess|know|see|wonder|can ?not|can['’]?t|(?:\w+ly )?\w+ed)\b)",
     re.I,
 )
+VOICE = re.compile(
+    r"\b(?:i|we|you|let['’]?s|my|our|me|us|ich|wir|du|uns|je|j['’]|nous|tu|vous|yo|nosotros|quiero|eu|nós|io|noi|я|мы|нам)\b|"
+    r"我|私|俺|우리|저는|나는",
+    re.I,
+)
 ABOUT = re.compile(r"^[^.?!\n]*\b(?:this|these|the following)\b[^.?!\n]*[?？]\s", re.I)  # asks about what follows
 CLOSES = re.compile(
-    r"^(?:all )?(?:done|perfect|great|good|got it|sure|you(?:['’]re| are) (?:absolutely )?right|ok(?:ay)?|excellent|"
+    r"^(?:all )?(?:done|fixed|updated|changed|reverted|committed|perfect|great|good|got it|sure|"
+    r"you(?:['’]re| are) (?:absolutely )?right|ok(?:ay)?|excellent|"
     r"fertig|erledigt|terminé|fait|listo|hecho|pronto|fatto|готово|完了|完成)\b",
     re.I,
 )
@@ -119,6 +143,11 @@ def rejects(message: Message) -> bool:
     """Tell whether a turn of the user rejects what was done or said before it, by how it begins; not where it asks."""
     text = own_text(message)
     return not asks(text) and REJECTS.search(text[:LOOKED_AT]) is not None
+
+
+def _how_rejected(message: Message) -> str:
+    """Return how a turn rejects the work before it: that it is wrong, or that what was wrong before is so still."""
+    return "it did not help, says" if STILL.search(own_text(message)[:LOOKED_AT]) else "rejected in"
 
 
 @memoized
@@ -155,22 +184,40 @@ def rejected_turns(transcript: Transcript) -> frozenset[int]:
 
 
 def outcome_lines(transcript: Transcript, staying: Sequence[Message]) -> tuple[str, ...]:
-    """Return what was asked and how it ended for each turn whose answer does not stay whole, newest first."""
+    """Return what was asked and how it ended for each turn that an answer ended, newest first.
+
+    Of an answer that stays whole in the view less is told, and nothing where no work was done in its turn.
+    """
     whole = {message.id: message for message in staying}
-    lines = (
-        f"turn {each.turn}: {_request_line(each.request)} → {gist(each.answer)}"
-        for each in reversed(endings(transcript))
-        if not each.rejection
-        and gist(each.answer)
-        and (each.answer.id not in whole or text_of(whole[each.answer.id]) != text_of(each.answer))
-    )
+    worked, in_work = _worked_in(transcript), turns_in_work(transcript)
+    lines: list[str] = []
+    for each in reversed([each for each in endings(transcript) if each.turn not in in_work]):
+        stays = each.answer.id in whole and text_of(whole[each.answer.id]) == text_of(each.answer)
+        request = f"turn {each.turn}: {_request_line(each.request)}"
+        if each.rejection:
+            lines.append(f"{request} → {_how_rejected(each.rejection)} user turn {each.rejected_in}")
+        elif outcome := gist(each.answer):
+            if not stays:
+                lines.append(f"{request} → {outcome}")
+            elif each.turn in worked or each.turn == 1:
+                lines.append(f"{request} → {one_line(outcome, SHORTER)}")
     return tuple(lines)[:MOST]
+
+
+@memoized
+def _worked_in(transcript: Transcript) -> frozenset[int]:
+    """Return the turns in which a call did more than to look."""
+    return frozenset(
+        turn
+        for message, turn in zip(transcript.messages, turns_at(transcript), strict=True)
+        if any(not target.looks for call in message.calls for target in targets_of(call))
+    )
 
 
 def rejections(transcript: Transcript) -> tuple[str, ...]:
     """Return what was done or said that the user's next turn rejects, newest first."""
     lines = (
-        f"turn {each.turn}: {gist(each.answer)} (rejected in user turn {each.rejected_in}: "
+        f"turn {each.turn}: {gist(each.answer)} ({_how_rejected(each.rejection)} user turn {each.rejected_in}: "
         f"{one_line(own_text(each.rejection), QUOTED)})"
         for each in reversed(endings(transcript))
         if each.rejection and gist(each.answer)
@@ -187,20 +234,55 @@ def rulings(view: View, staying: Sequence[Message]) -> Iterator[str]:
     numbers = turn_numbers(transcript)
     newest = max(numbers.values(), default=0)
     replaced = {(each.message, each.sentence): each.turn for each in replacements(transcript)}
+    reverted = _reverted(transcript)
     for stays in reversed(staying):
         if numbers.get(stays.id, newest) == newest:
             continue
         message = transcript.messages[transcript.index[stays.id]]  # the whole of it, where a plan has cut it
+        if not _rulings(message):
+            continue
         before = _answer_before(transcript, message)
-        answer = text_of(before) if before else ""
-        own = [each for each in _rulings(message) if (message.id, each) not in replaced and each not in answer]
+        earlier = _answers_before(transcript, message)
+        own = [each for each in _rulings(message) if (message.id, each) not in replaced and _bare(each) not in earlier]
         question = _answered_by(transcript, message, before)
         upon = f' (to: "{question}")' if question else ""
         whole = own_text(message).strip()
-        if own and len(whole) <= WHOLE and not pasted_spans(whole) and (room := room - view.counter.text(whole)) >= 0:
+        quoting = len(own) < len(_rulings(message)) or pasted_spans(whole)
+        if own and len(whole) <= WHOLE and not quoting and (room := room - view.counter.text(whole)) >= 0:
             own = [whole]
+        taken_back = f" (taken back in user turn {reverted[message.id]})" if message.id in reverted else ""
         for number, sentence in reversed([*enumerate(own[:EACH])]):
-            yield f"user turn {numbers[message.id]}: {one_line(sentence, WHOLE)}{'' if number else upon}"
+            ending = taken_back if number else f"{upon}{taken_back}"
+            yield f"user turn {numbers[message.id]}: {one_line(sentence, WHOLE)}{ending}"
+
+
+@memoized
+def _reverted(transcript: Transcript) -> dict[MessageId, int]:
+    """Return the turns whose work the user's next turn takes back, with the number of that one."""
+    numbers = turn_numbers(transcript)
+    turns = [message for message in transcript.messages if message.id in numbers]
+    return {
+        message.id: numbers[after.id]
+        for message, after in pairwise(turns)
+        if REVERTS.search(own_text(after)[:LOOKED_AT])
+    }
+
+
+def _answers_before(transcript: Transcript, message: Message) -> str:
+    """Return what the assistant said before a turn, in words alone: a user who quotes it decides nothing."""
+    place = transcript.index[message.id]
+    before = transcript.messages[max(place - QUOTED_FROM, 0) : place]
+    return "\n".join(_bare_text(each) for each in before if each.role == "assistant")
+
+
+@memoized
+def _bare_text(message: Message) -> str:
+    return _bare(text_of(message))
+
+
+def _bare(text: str) -> str:
+    """Return the words of a text without what stands between them."""
+    return " ".join(WORD.findall(text.lower()))
 
 
 def _answered_by(transcript: Transcript, message: Message, before: Message | None) -> str:
@@ -224,15 +306,16 @@ def _answer_before(transcript: Transcript, message: Message) -> Message | None:
 def _rulings(message: Message) -> tuple[str, ...]:
     """Return the short sentences of a turn that limit, oblige, or set a value."""
     text = own_text(message).strip()
-    if len(text) > LONG or asks(text) or ABOUT.match(text):
+    if len(text) > LONG or ABOUT.match(text):
         return ()
+    asking = asks(text)  # then what has no voice of the user in it may be what is asked about
     pinned = frozenset(pins_in(message))
     return tuple(
         sentence
         for each in sentences_of(without_pasted(text))
         if len(sentence := each.strip()) <= RULING
-        and not (sentence.endswith(("?", "？")) or ASKING.match(sentence))
-        and (len(sentence.split()) if sentence.isascii() else len(sentence)) >= FEWEST
+        and not (sentence.endswith(("?", "？")) or ASKING.match(sentence) or (asking and not VOICE.search(sentence)))
+        and (len(sentence) if UNSPACED.search(sentence) else len(sentence.split())) >= FEWEST
         and (sentence in pinned or SETS.search(sentence))
     )
 
@@ -255,7 +338,9 @@ def gist(message: Message) -> str:
         items = [item.rstrip(".;,") for item in _sentences(text) if _tells(item)]
         return one_line("; ".join(items), ANSWER)
     line = ""
-    for sentence in filter(_tells, sentences):
+    telling = [*filter(_tells, sentences)]
+    first = next((place for place, each in enumerate(telling) if _names(each)), 0)
+    for sentence in telling[first:]:
         if line and len(line) + len(sentence) >= ANSWER:
             break
         line = f"{line} {sentence}".lstrip()
@@ -275,6 +360,11 @@ def _tells(sentence: str) -> bool:
     """Tell whether a sentence may tell a result: it neither announces, introduces, asks nor supposes."""
     on_the_way = _only_closes(sentence) or announces(sentence) or sentence.endswith(INTRODUCING)
     return not on_the_way and SUPPOSING.match(sentence) is None
+
+
+def _names(sentence: str) -> bool:
+    """Tell whether a sentence names something: words in code quotes, or an identifier."""
+    return "`" in sentence or any(kind_of(name) not in ("number", "words") for name in names_of(sentence))
 
 
 def _only_closes(sentence: str) -> bool:

@@ -45,11 +45,13 @@ NO_WORK = re.compile(
 )
 ASKERS = re.compile(r"^ask_?(?:user|followup|the_user|human)|user_?(?:question|input)$|^question$")  # tools, by name
 NO_WORK_LENGTH = 400  # characters: a longer text is an answer, whatever it begins with
+BARE = re.compile(r"(?!\w*skill)\S+ [\w\\-]+", re.I)  # a call with one plain word leads nowhere
 VALUE = re.compile(
     r"(?<![\w./-])([A-Za-z_][\w-]*(?:\.[\w-]+)*) ?= ?[`\"']?([\w@][\w./:@%+-]{1,80})|"
     r"^[\s>*-]*[`\"']?([A-Za-z_][\w.-]{2,40})[`\"']?: [`\"']?([\w@][\w./:@%+-]{1,80})[`\"']?\s*$",
     re.M,
 )
+SHARED = re.compile(r"[A-Z]?\d*(?:/[A-Z]?\d*)+")  # a ratio, or letters such as I/O
 CODE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\.?")  # in place of a value: an expression
 
 
@@ -80,7 +82,7 @@ def other_calls(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
             break
         if not (act_of(call) or reads(call) or writes(call) or failed(call, result) or keeps_tasks(call)):
             results[call_line(call)] = None
-    return tuple(line for line in results if len(line.split()) > 1)  # a bare name leads nowhere
+    return tuple(line for line in results if len(line.split()) > 1 and not BARE.fullmatch(line))
 
 
 def answers_by_tool(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
@@ -128,4 +130,5 @@ def _values(message: Message) -> tuple[tuple[str, str], ...]:
         and len(name) > 2
         and any(char.isdigit() or char in "/._" for char in value)
         and not CODE.fullmatch(value)
+        and not SHARED.fullmatch(value)
     )

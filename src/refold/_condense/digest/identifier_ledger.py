@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from heapq import nlargest
 from itertools import chain
+from string import ascii_letters
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
@@ -29,7 +30,7 @@ from refold._text.graphemes import grapheme_prefix
 from refold.core.messages import File, Image, Message, Text, ToolCall, ToolResult, memoized
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence, Set
 
     from refold.core.view import View
 
@@ -65,6 +66,7 @@ OWN_WORTH = [OWN * times for times in range(MANY + 1)]
 SEEN_WORTH = [SEEN * times for times in range(MANY + 1)]
 EARLIER = -1  # in place of a piece's number, for an identifier of an earlier digest
 IMAGE_NAME = re.compile(r'"\$ref"\s*:\s*"[^"]*"')  # Gemini names an image of the same output, which leaves with it
+LETTERS, ESCAPED = ascii_letters, "bfnrt"
 AHEAD = 2  # times as many words as are asked for are looked at: not all are identifiers
 LENGTH = 60  # characters that halve the worth of an identifier, since room is short
 
@@ -148,7 +150,8 @@ def ledger(
     if len(best) > AHEAD * limit:
         candidates = nlargest(AHEAD * limit, candidates)
     arguments = frozenset().union(*(argument_names(call) for message in left for call in message.calls))
-    ranked = _of_kinds(candidates, arguments)
+    whole = standing_words | best.keys()
+    ranked = [each for each in _of_kinds(candidates, arguments) if not _is_rest(each[1], whole)]
     folders = Folders(each.word for _, each, kind in ranked if kind == "path")
     atoms: list[Atom] = []
     sources: dict[int, str] = {}
@@ -169,17 +172,32 @@ def ledger(
             source = sources.get(number) or sources.setdefault(number, _source(view, pieces[number]))
         label = written.partition(" ")[0] if kind in ("number", "id") else ""
         labels[label] += 1
+        if label in arguments:  # a setting of a tool's call
+            continue
         if written and not (label and labels[label] > MOST_VALUES):  # more are a column of a table
             atoms.append(Atom(word, source, -negative, "path" if kind == "words" else kind, written))
     return tuple(atoms)
 
 
 def _only_printed(view: View, candidate: _Candidate, piece: RemovedPiece) -> bool:
-    """Tell whether a word stood once, in what a command printed, and nobody took it up."""
-    if candidate.used or candidate.seen >= REPEATED or not isinstance(piece.part, ToolResult):
+    """Tell whether nobody took up a word that a tool printed: one that a command printed once, or one not of a file."""
+    if candidate.used or not isinstance(piece.part, ToolResult):
         return False
     call = view.call_of(piece.message, piece.part)
-    return call is not None and is_shell(call) and reads(call) is None
+    if call is None or reads(call) is not None:
+        return False
+    return candidate.seen < REPEATED or not is_shell(call)
+
+
+def _is_rest(candidate: _Candidate, known: Set[str]) -> bool:
+    """Tell whether a word is another one without its first letter, as a tool cuts it, or behind the rest of an escape.
+
+    One that the assistant uses is not.
+    """
+    word = candidate.word
+    if candidate.used > 1 or not word[:1].isalpha():
+        return False
+    return any(letter + word in known for letter in LETTERS) or (word[0] in ESCAPED and word[1:] in known)
 
 
 def _of_kinds(

@@ -42,12 +42,15 @@ __all__ = [
     "outcomes",
     "prepare",
     "repeated_failures",
+    "check_line",
     "verdict_of",
 ]
 
 MOST = 150  # outcomes that are looked for
 UNREPORTED = "no failure shown"  # of a check whose output says nothing
 EXPECTED = " (this was expected)"  # behind the outcome of a run that was to fail
+PASSED_LATER = " (went well later)"
+COMMAND = 90  # characters of a check that stands within a line of commands
 AT_END = 2_000  # characters at the end of a run's output, where it says whether it passed
 WENT_ON = 8  # commands that went well, after which a failed one of its own is not open
 REASON = 140  # characters of an answer that says why
@@ -123,6 +126,14 @@ def prepare(message: Message) -> None:
         _not_run(result)
 
 
+def check_line(call: ToolCall) -> str:
+    """Return a call as one line: of a line of commands that hides its check, the check."""
+    line, target = call_line(call), target_of(call)
+    if not (target.checks and target.written) or one_line(target.written) in line or not line.endswith("…`"):
+        return line
+    return f"{call.name} `… {one_line(target.written.replace('`', chr(39)), COMMAND)}`"
+
+
 def outcomes(view: View, messages: Sequence[Message], later: Sequence[Message] = ()) -> tuple[CallOutcome, ...]:
     """Return the outcome of each shell command and each failed call, newest first, the same call only once.
 
@@ -163,21 +174,31 @@ def outcomes(view: View, messages: Sequence[Message], later: Sequence[Message] =
     return tuple(results.values())
 
 
-def repeated_failures(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
-    """Return the calls that failed several times on the same, newest first, with how often and how at last."""
+def repeated_failures(view: View, messages: Sequence[Message], later: Sequence[Message] = ()) -> tuple[str, ...]:
+    """Return the calls that failed several times on the same, newest first: how often, how mostly, and if it went well.
+
+    `later` are messages that stay, in which the same may have gone well.
+    """
     index, turns = view.transcript.index, turns_at(view.transcript)
-    times: Counter[str] = Counter()
-    last: dict[str, str] = {}
+    passed = _passed(view, (*later, *messages))
+    ways: dict[str, Counter[str]] = {}
+    ends: dict[str, str] = {}
     for message in reversed(messages[-LOOKED_AT:]):
+        at = index.get(message.id, -1)
         for call, result in answered(view, [message]):
             refused = bool(writes(call)) and not (is_shell(call) or took_effect(call, result))
             if (refused or failed(call, result)) and not (target_of(call).looks or _not_run(result)):
                 line = call_line(call)
-                times[line] += 1
-                turn = turns[index[message.id]] if message.id in index else 0
-                how = ended(call, result) or one_line(result.text, REASON)
-                last.setdefault(line, f"{f': {how}' if how else ''}{f' (turn {turn})' if turn else ''}")
-    return tuple(f"{line} failed {times[line]} times{how}" for line, how in last.items() if times[line] >= SEVERAL)
+                ways.setdefault(line, Counter())[ended(call, result) or one_line(result.text, REASON)] += 1
+                if line not in ends:
+                    since = [each for place, each in passed if place > at and each]
+                    well = PASSED_LATER if _passed_later(call, result, since) else ""
+                    ends[line] = f"{well}{f' (turn {turns[at]})' if at >= 0 and turns[at] else ''}"
+    return tuple(
+        f"{line} failed {some.total()} times{f': {how}' if (how := some.most_common(1)[0][0]) else ''}{ends[line]}"
+        for line, some in ways.items()
+        if some.total() >= SEVERAL
+    )
 
 
 def _passed(view: View, messages: Sequence[Message]) -> list[tuple[int, Target | None]]:

@@ -7,6 +7,7 @@ made from the whole transcript anyway (`CUMULATIVE`) hold those entries already.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
@@ -21,9 +22,10 @@ from refold._condense.digest.outcomes import CallOutcome, answered, failed, outc
 from refold._condense.digest.previous import earlier_entries
 from refold._condense.digest.quotes import GOAL
 from refold._condense.digest.state import LISTED, STATE, TODO, state
+from refold._condense.digest.steps import STEPS, earlier_steps, steps
 from refold._condense.digest.targets import WRITE, Target, target_in, targets_of
 from refold._condense.digest.task_lists import newest_task_list
-from refold._condense.digest.turns import turns_at
+from refold._condense.digest.turns import turns_at, turns_in_work
 from refold._condense.file_views import is_scratch
 from refold._condense.identifier_scores import likeliest_first
 from refold._condense.pins import CONSTRAINTS
@@ -42,6 +44,7 @@ ERRORS, TRIED = "Open errors", "Tried and failed"
 RULED, ENDED = "What the user decided", "Earlier requests and how they ended"
 REMAINING = "Remaining"  # the section of digests of earlier releases
 CUMULATIVE = frozenset({GOAL, CONSTRAINTS, CHANGED, READ, ACCOUNT})  # they hold what earlier digests held already
+SKILL = re.compile(r"(?:^|[/\\])\.[\w-]+[/\\](?:.*[/\\])?SKILL\.md$", re.I)  # instructions of an agent, not of the work
 COMMANDS, CALLS = 20, 12  # lines that tell least: more of them are not read
 ACCOUNT_POSITION = 3  # of a model's account among the sections: after what users said
 END = " → "  # between a call and how it ended
@@ -113,24 +116,26 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     ]
     # an edit that found no place and is done by now teaches nothing, nor does what went well when it was run again
     over = [end for end in wrong if not (end.open or end.passed_later) and (end.shell or end.target.task != WRITE)]
-    broken = (*rejections(transcript), *repeated_failures(view, messages), *tried(transcript, sound))
+    broken = (*rejections(transcript), *repeated_failures(view, messages, staying), *tried(transcript, sound))
     yield Section(TRIED, (*broken, *map(_line, _newest(over))), 0.08, newest_first=True)
     judged = verdicts(transcript, sound, (*decided, *broken))
     unsaid = tuple(line for line in judged if not any(plain(line) in each for each in ended))
     yield Section("Findings of the assistant", unsaid, 0.06, newest_first=True)
     # the work went on in another way where a command failed in an earlier turn; a check that failed says what is wrong
-    still = [end for end in wrong if end.open and (end.target.checks or end.turn == turns[-1])]
+    in_work = turns_in_work(transcript)
+    still = [end for end in wrong if end.open and (end.target.checks or end.turn in in_work)]
     yield Section(ERRORS, tuple(map(_line, _newest(still))), 0.06, newest_first=True)
     log = file_log(transcript)
     yield Section(CHANGED, tuple(record.line for record in _changed(log)), 0.2, newest_first=True)
-    read = tuple(record.line for record in reversed(log) if not (record.changed or is_scratch(record.path)))
+    read = tuple(record.line for record in _read(log))
     yield Section(READ, likeliest_first(read, transcript), 0.05)
-    passed = _newest(end for end in ends if end.shell and not end.failed)
-    commands = tuple(_line(end) for end in sorted(passed, key=lambda end: end.target.looks))
+    passed = _newest(end for end in ends if end.shell and not (end.failed or end.target.looks))
+    commands = tuple(map(_line, passed))
     yield Section("Commands", commands[:COMMANDS], 0.02, newest_first=True)
     yield Section("Other calls", other_calls(view, messages)[:CALLS], 0.015, newest_first=True)
     yield Section("Values", values(sound), 0.02, newest_first=True)
-    yield Section(STATE, state(view) if messages else (), 0.1)
+    yield Section(STEPS, steps(view) if messages else (), 0.07, newest_first=True)
+    yield Section(STATE, state(view) if messages else (), 0.12)
     yield Section("Answers that stand below", quotes.answers, 0.05, newest_first=True)
 
 
@@ -148,6 +153,16 @@ def _changed(log: Sequence[FileRecord]) -> list[FileRecord]:
         *(record for record in changed if not is_scratch(record.path)),
         *(record for record in scratch if record.turn == newest),
     ]
+
+
+def _read(log: Sequence[FileRecord]) -> Iterator[FileRecord]:
+    """Yield the records of files that were only read, newest first: no folders, scratch files, or texts of skills."""
+    folders = {record.path.rpartition("/")[0] for record in log}
+    folders |= {folder[:end] for folder in folders for end, sign in enumerate(folder) if sign == "/"}
+    for record in reversed(log):
+        passing = is_scratch(record.path) or SKILL.search(record.path) or record.path.rstrip("/") in folders
+        if not (record.changed or passing):
+            yield record
 
 
 def _newest(ends: Iterable[CallOutcome]) -> list[CallOutcome]:
@@ -171,6 +186,13 @@ def _with_earlier(section: Section, view: View) -> Section:
         return replace(section, lines=(*section.lines, *remaining))
     if section.title == ERRORS:
         earlier = _still_open(earlier, view, section.lines)
+    if section.title == STEPS:
+        earlier = earlier_steps(view, earlier)
+    if section.title == ENDED:
+        ended = {line.partition(":")[0] for line in section.lines if END in line}
+        earlier = tuple(line for line in earlier if line.partition(":")[0] not in ended)
+        kept = {line.partition(":")[0] for line in earlier}
+        section = replace(section, lines=tuple(line for line in section.lines if line.partition(":")[0] not in kept))
     if not earlier or section.title in CUMULATIVE or section.title == STATE:
         return section
     lines = (*section.lines, *reversed(earlier)) if section.newest_first else (*earlier, *section.lines)

@@ -11,15 +11,15 @@ import re
 from typing import TYPE_CHECKING
 
 from refold._condense.call_facts import arguments_of, is_shell, plain_name, writes
-from refold._condense.call_outline import call_line, one_line
+from refold._condense.call_outline import call_line, content_line, one_line
 from refold._condense.digest.announcements import SENTENCE
 from refold._condense.digest.conclusions import PLAN_ENDS, prose
 from refold._condense.digest.file_log import AGENTS, file_log
 from refold._condense.digest.findings import no_work
-from refold._condense.digest.outcomes import EXPECTED, answered, ended, failed, meant_to_fail
+from refold._condense.digest.outcomes import EXPECTED, answered, check_line, ended, failed, meant_to_fail
 from refold._condense.digest.targets import Target, target_of, targets_of
-from refold._condense.digest.task_lists import IN_PROGRESS, newest_task_list
-from refold._condense.digest.turns import turn_ends, turns_at
+from refold._condense.digest.task_lists import IN_PROGRESS, lists_tasks, newest_task_list
+from refold._condense.digest.turns import goes_on_at_once, turn_ends, turns_at
 from refold._condense.file_views import FileNames, command_of, is_scratch
 from refold._condense.text_calls import text_call
 from refold.core._speakers import is_turn
@@ -40,7 +40,8 @@ DONE_LENGTH = 300  # characters of the tasks that are done, the newest at the en
 PLAN_LENGTH = 120  # characters of a plan's title, or of what the user said to it
 FILES = 6  # changed files that are named beside the last commit
 INTENT_LENGTH = 400  # characters
-REPORT = 400  # characters of what a sub-agent reports
+REPORT, ITEM = 700, 200  # characters of what a sub-agent reports, and of each item where it is a longer list
+ITEMS = re.compile(r"^(?:[-*•] |\d{1,2}[.)] |#{1,4} ).+", re.M)
 TAGS = re.compile(r"</?[a-z_]+>|^\w+_id: .*$", re.M)
 CALLS = 3  # last calls that are named where some have followed the last words
 CHECKS, RUNNING = 3, 2  # last checks, each of another sort, and commands that still run
@@ -161,13 +162,15 @@ def _last_words(view: View) -> Iterator[str]:
             ends[call.call_id] = _end(view, position, call, result)
         command = text_call(message)
         own = (command,) if command and command.call_id in ends else message.calls
-        calls += [call_line(call) + ends.get(call.call_id, "") for call in reversed(own)]
+        own = tuple(call for call in own if not lists_tasks(call))
+        calls += [check_line(call) + ends.get(call.call_id, "") for call in reversed(own)]
         if message.role == "assistant" and (words := _stated(message)):
             turn = turns_at(transcript)[position]
-            ended_turn = not calls and any(each.calls for each in transcript.messages)  # some act by words alone
+            acts = any(each.calls for each in transcript.messages)  # some act by words alone
+            ended_turn = not calls and acts and not goes_on_at_once(message)
             before = "the last call" if len(calls) == 1 else f"the last {len(calls)} calls"
             since = ", which they end" if ended_turn else f", before {before}" if calls else ""
-            waits = "answered; waiting for the user: " if ended_turn and not _goes_on(message) else ""
+            waits = "answered; waiting for the user: " if ended_turn else ""
             yield f"{waits}the assistant's last words (turn {turn}{since}): {words}"
             break
     if calls:
@@ -179,16 +182,20 @@ def _end(view: View, position: int, call: ToolCall, result: ToolResult) -> str:
     checks = is_shell(call) and target_of(call).checks
     wrong = failed(call, result)
     if AGENTS.search(plain_name(call.name)) and not wrong:
-        return f" → {one_line(TAGS.sub(' ', result.text), REPORT)}"
+        return f" → {_report(TAGS.sub(' ', result.text))}"
     how = ended(call, result) if checks or (wrong and not target_of(call).looks) else ""
+    if not how and " " not in call_line(call):
+        how = content_line(result.text)  # the name of a tool alone says nothing
     expected = EXPECTED if wrong and meant_to_fail(view, position, call) else ""
     return f" → {how}{expected}" if how else ""
 
 
-def _goes_on(message: Message) -> bool:
-    """Tell whether the last sentence of an answer says what comes next, as where it was cut off before a call."""
-    sentences = [sentence for each in SENTENCE.split(prose(message)) if (sentence := each.strip(" -*#>"))]
-    return bool(sentences) and not sentences[-1].endswith(("?", "？")) and INTENT.search(sentences[-1]) is not None
+def _report(text: str) -> str:
+    """Return what a sub-agent reports: as it begins, or, of a longer list, how each item begins."""
+    items: list[str] = ITEMS.findall(text)
+    if len(text) <= REPORT or len(items) <= 1:
+        return one_line(text, REPORT)
+    return one_line("; ".join(one_line(item.strip("# "), ITEM) for item in items), REPORT)
 
 
 @memoized
@@ -223,7 +230,7 @@ def _results_of_calls(view: View, listed: str) -> Iterator[str]:
                 continue
             target = target_of(call)
             if target.checks and len(checks) < CHECKS and not any(later.covers(target) for later in checks):
-                line = f"{call_line(call)}{_end(view, position, call, result)}"
+                line = f"{check_line(call)}{_end(view, position, call, result)}"
                 if not line.endswith(EXPECTED):
                     checks.append(target)
                     if line not in listed and (not lines or turn in lines[0] or failed(call, result)):
@@ -261,7 +268,7 @@ def _running(view: View) -> Iterator[str]:
             if command and not failed(call, result):
                 begun = STARTED.search(result.text[:400])
                 if begun or DETACHED.search(command):
-                    line = f"(turn {turns[position]}): {call_line(call)}"
+                    line = f"(turn {turns[position]}): {check_line(call)}"
                     running[begun[1] if begun else command] = f"{line} → {one_line(begun[0], 80)}" if begun else line
     for line in [*running.values()][-RUNNING:]:
         yield f"started in the background, no end shown {line}"

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from refold._condense.call_facts import act_of, is_shell, plain_name, reads, subject, writes
 from refold._condense.shell_commands import plain_path, without_heredocs
@@ -131,6 +132,7 @@ class Target(Struct, frozen=True):
     """What a call is about: a file that it changes or reads, or what a command does (`task`), to what, and where.
 
     `names` are the tests that it is limited to. `once` tells of a command of its own, such as a script or a copy.
+    `written` is the command as it stands in its line, without the others.
     """
 
     task: str
@@ -140,6 +142,7 @@ class Target(Struct, frozen=True):
     names: tuple[str, ...] = ()
     folder: str = ""
     once: bool = False
+    written: str = ""
 
     def covers(self, other: Target) -> bool:
         """Tell whether what this does contains what the other did: the same, a folder of it, or all there is."""
@@ -202,7 +205,7 @@ def _of_command(command: str) -> tuple[Target, ...]:
         if len(words) == 2 and words[0] in FOLDERS:
             folder = words[1]
         elif done := _of_simple(simple, folder):
-            targets += done
+            targets += [replace(each, written=simple) for each in done]
     return tuple(targets) or (Target(command[:40], looks=True),)
 
 

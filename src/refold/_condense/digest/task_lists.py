@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from refold.core.transcript import Transcript
 
-__all__ = ["IN_PROGRESS", "TaskList", "keeps_tasks", "newest_task_list", "prepare", "task_list"]
+__all__ = ["IN_PROGRESS", "TaskList", "keeps_tasks", "lists_tasks", "newest_task_list", "prepare", "task_list"]
 
 LISTS = ("todos", "todo_list", "todoList", "task_list", "plan", "items", "tasks")
 TEXTS = ("todos", "plan", "task_progress")  # lists that are one text
@@ -73,6 +73,11 @@ def prepare(message: Message) -> None:
 def keeps_tasks(call: ToolCall) -> bool:
     """Tell whether a call creates or changes one task of a list."""
     return plain_name(call.name) in (CREATE, UPDATE)
+
+
+def lists_tasks(call: ToolCall) -> bool:
+    """Tell whether a call says something of a list of tasks."""
+    return keeps_tasks(call) or _update(call) is not None
 
 
 @memoized

@@ -1,18 +1,41 @@
-"""Numbers the user's turns, so that every section of a digest names a turn in the same way."""
+"""Numbers the user's turns, so that every section of a digest names a turn in the same way, and tells which ended.
+
+A turn ends with an answer. Where the user speaks again while the agent works, what the agent said last is none: it says
+what is done next. The work then goes on in the next turn (`turns_in_work`).
+"""
 
 from __future__ import annotations
 
+import re
 from itertools import accumulate, count
 from typing import TYPE_CHECKING
 
+from refold._condense.digest.announcements import SENTENCE
 from refold._condense.digest.previous import earlier_entries
-from refold.core._speakers import is_turn
+from refold._condense.text_calls import text_call
+from refold.core._speakers import is_commentary, is_turn
 from refold.core.messages import MessageId, memoized, text_of
 
 if TYPE_CHECKING:
+    from refold.core.messages import Message
     from refold.core.transcript import Transcript
 
-__all__ = ["turn_ends", "turn_numbers", "turns_at"]
+__all__ = ["goes_on_at_once", "turn_ends", "turn_numbers", "turns_at", "turns_in_work"]
+
+LOOKED_AT = 400  # characters at the end of an answer that say whether more was to come
+# How the last sentence of an answer says that the work goes on at once.
+GOES_ON = re.compile(
+    r"\b(?:let me (?!know\b)|let['’]s (?:now |first )?\w+|now (?:I|let)\b|I['’]m (?:now |also |still |currently )?"
+    r"(?!waiting|ready|happy|assuming|hoping|thinking)[a-z]+ing\b|I am (?:now |also |still )?(?!waiting)[a-z]+ing\b|"
+    r"I(?:['’]ll| will| need to| have to) (?!wait|be |need|let you|leave|stop|stay|hold|continue when)|"
+    r"ich (?:werde|prüfe|schaue|lese) (?:jetzt|nun)|je vais|voy a|vou)|接下来我|现在我|让我|次に",
+    re.I,
+)
+WAITS = re.compile(  # that it waits for the user
+    r"\b(?:if you|when you|once you|whenever|until you|unless you|just say|say the word|wenn (?:du|sie)|si (?:vous|tu|"
+    r"quieres|lo)|se você)\b|如果|要是|よければ",
+    re.I,
+)
 
 
 @memoized
@@ -39,7 +62,35 @@ def turn_ends(transcript: Transcript) -> frozenset[MessageId]:
         if is_turn(message):
             ending = True
         elif message.role == "assistant":
-            if ending and not message.calls and text_of(message).strip():
+            acts = message.calls or text_call(message) is not None
+            if ending and not acts and text_of(message).strip() and not goes_on_at_once(message):
                 ends.append(message.id)
             ending = False
     return frozenset(ends)
+
+
+@memoized
+def goes_on_at_once(message: Message) -> bool:
+    """Tell whether an answer was said on the way: the provider says so, or its last sentence says what is done next."""
+    if is_commentary(message):
+        return True
+    text = text_of(message)[-LOOKED_AT:].rstrip()
+    last = next((each for each in reversed(SENTENCE.split(text)) if each.strip(" -*#>`_|")), "")
+    if last.rstrip(" *_`").endswith(("?", "？")) or WAITS.search(last):
+        return False
+    return GOES_ON.search(last) is not None
+
+
+@memoized
+def turns_in_work(transcript: Transcript) -> frozenset[int]:
+    """Return the numbers of the newest turn and of those right before it that no answer has ended."""
+    turns, ends = turns_at(transcript), turn_ends(transcript)
+    if not turns:
+        return frozenset()
+    ended = {turn for message, turn in zip(transcript.messages, turns, strict=True) if message.id in ends}
+    open_turns = {turns[-1]}
+    for turn in sorted(set(turns) - {turns[-1]}, reverse=True):
+        if turn in ended or turn == 0:
+            break
+        open_turns.add(turn)
+    return frozenset(open_turns)

@@ -1,0 +1,117 @@
+"""The steps of the work on the current request: what the assistant said it does, what it changed and ran.
+
+The last words and the last calls say where the work is, not how much of it is done. A step is what stands between two
+announcements of the assistant ("Item 5: the index", "Now the tests"). Steps that only looked at something are none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold._condense.call_facts import is_shell, writes
+from refold._condense.call_outline import call_line, one_line
+from refold._condense.digest.announcements import SENTENCE, announces
+from refold._condense.digest.conclusions import LEADS, prose
+from refold._condense.digest.findings import no_work
+from refold._condense.digest.outcomes import answered, ended, failed, meant_to_fail
+from refold._condense.digest.targets import target_of
+from refold._condense.digest.turns import turns_at, turns_in_work
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from refold.core.messages import Message, ToolCall, ToolResult
+    from refold.core.view import View
+
+__all__ = ["STEPS", "earlier_steps", "steps"]
+
+STEPS = "Steps of the work on the current request"  # the section of a digest
+MOST = 24  # steps that are told, the newest
+WORDS, ENDED = 150, 90  # characters of what the assistant said, and of how a command ended
+FILES, RUNS = 4, 4  # files and commands that are named in a step
+FEWEST_WORDS = 3  # of an announcement; fewer say nothing
+
+
+class _Step(Struct):
+    """What was said at its beginning, the files that were changed, and how commands ended."""
+
+    turn: int
+    words: str = ""
+    files: dict[str, int] = {}
+    runs: dict[str, str] = {}
+
+    @property
+    def line(self) -> str:
+        """The step as a line of a digest; nothing where it changed and ran nothing."""
+        names = [f"{name} ({times} times)" if times > 1 else name for name, times in [*self.files.items()][:FILES]]
+        more = f" and {len(self.files) - FILES} more" if len(self.files) > FILES else ""
+        changed = f"changed {', '.join(names)}{more}" if names else ""
+        ran = (f"{task} → {how}" if how else task for task, how in sorted(self.runs.items(), key=_telling)[:RUNS])
+        done = "; ".join(filter(None, (changed, *ran)))
+        return f"turn {self.turn}: {': '.join(filter(None, (self.words, done)))}" if done else ""
+
+
+def _telling(run: tuple[str, str]) -> bool:
+    """Return what comes first: of which it is known how it ended."""
+    return not run[1]
+
+
+def steps(view: View) -> tuple[str, ...]:
+    """Return the steps of the turns that no answer has ended, newest first."""
+    lines = [line for step in _steps(view) if (line := step.line)]
+    return tuple(reversed(lines[-MOST:]))
+
+
+def earlier_steps(view: View, lines: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those lines of earlier digests that are about the turns in work."""
+    beginnings = tuple(f"turn {turn}: " for turn in turns_in_work(view.transcript))
+    return tuple(line for line in lines if line.startswith(beginnings))
+
+
+def _steps(view: View) -> Iterator[_Step]:
+    turns, in_work = turns_at(view.transcript), turns_in_work(view.transcript)
+    step: _Step | None = None
+    for position, message in enumerate(view.transcript.messages):
+        if turns[position] not in in_work:
+            continue
+        words = _words(message) if message.role == "assistant" else ""
+        if step is None or words or turns[position] != step.turn:
+            if step is not None:
+                yield step
+            step = _Step(turns[position], words)
+        for call, result in reversed([*answered(view, [message])]):
+            _note(step, view, position, call, result)
+    if step is not None:
+        yield step
+
+
+def _note(step: _Step, view: View, position: int, call: ToolCall, result: ToolResult) -> None:
+    """Take a call into a step: what it changed, or what it ran and how that ended."""
+    wrong, target = failed(call, result), target_of(call)
+    if not wrong:
+        for path in writes(call):
+            name = path.replace("\\", "/").rsplit("/", 1)[-1]
+            step.files[name] = step.files.get(name, 0) + 1
+    if (
+        target.looks
+        or (writes(call) and not (wrong or is_shell(call)))
+        or (wrong and meant_to_fail(view, position, call))
+    ):
+        return
+    command = one_line((target.written or call_line(call)).replace("`", "'"), ENDED)
+    if wrong or (is_shell(call) and (target.checks or len(target.written) <= ENDED)):
+        step.runs[f"`{command}`"] = one_line(ended(call, result), ENDED) if wrong or target.checks else ""
+
+
+def _words(message: Message) -> str:
+    """Return the sentence that begins a step: the last that says what is done next, else the first."""
+    text = prose(message).strip()
+    if not text or no_work(text):
+        return ""
+    lines = (LEADS.sub("", each.strip(" -*#>`|:")) for each in SENTENCE.split(text))
+    sentences = [line for line in lines if len(line.split()) >= FEWEST_WORDS]
+    if not sentences:
+        return "" if text.isascii() else one_line(text, WORDS)
+    return one_line(next((each for each in reversed(sentences) if announces(each)), sentences[0]), WORDS)

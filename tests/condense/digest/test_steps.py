@@ -1,0 +1,46 @@
+import json
+
+from refold._condense.digest.render import digest_text
+from refold._condense.digest.steps import STEPS, earlier_steps, steps
+from refold.testing import talk, view_of
+
+
+def shell(command):
+    return f"bash({json.dumps({'command': command})})"
+
+
+WORK = (
+    "u: Address the items.",
+    "a: Item 1: the index. | edit(src/index.py) as a",
+    "t: a = ok",
+    "a: Let me look at the tests. | read(tests/test_index.py) as b",
+    "t: b = x",
+    f"a: Now the tests: | {shell('cd /w && python -m pytest -q tests/test_index.py; ls')} as c",
+    "t: c = 1 failed",
+)
+
+
+def test_a_step_tells_what_was_announced_what_was_changed_and_how_its_check_ended():
+    assert steps(view_of(talk(*WORK))) == (
+        "turn 1: Now the tests: `python -m pytest -q tests/test_index.py` → failed: 1 failed",
+        "turn 1: Item 1: the index.: changed index.py",
+    )
+
+
+def test_the_steps_of_a_turn_that_was_answered_are_not_told_and_those_of_one_that_the_user_steered_are():
+    assert steps(view_of(talk(*WORK, "a: All items are done.", "u: Now the docs."))) == ()
+    steered = talk(*WORK, "a: I'm fixing the test now.", "u: And keep the old name.")
+    assert len(steps(view_of(steered))) == 2
+
+
+def test_steps_that_an_earlier_digest_tells_are_carried_on_while_their_request_is_worked_on():
+    view = view_of(talk("u: a", "a: ok", "u: b", "a: Let me see. | read(a.py) as c", "t: c = x"))
+    assert earlier_steps(view, ("turn 1: One: changed a.py", "turn 2: Two: changed b.py")) == (
+        "turn 2: Two: changed b.py",
+    )
+
+
+def test_a_digest_tells_the_steps_before_the_state_of_the_work():
+    transcript = talk(*WORK)
+    text = digest_text(view_of(transcript, window=20_000), transcript.messages[:5], staying=transcript.messages[5:])
+    assert text.index(f"## {STEPS}") < text.index("## State and next step")
