@@ -3,6 +3,7 @@
 import http.client
 import re
 import threading
+import time
 from types import SimpleNamespace
 from urllib.parse import unquote, urlencode
 
@@ -11,6 +12,7 @@ import pytest
 from refold._gateway.server.tokens import TokenFile
 from refold.core.budget import Share
 from tests.gateway.scripted_upstream import ADMIN, call, chat
+from tests.stores.conftest import postgres_server, postgres_url  # noqa: F401 # fixtures
 
 
 class Agent:
@@ -92,6 +94,33 @@ def test_a_pin_is_kept_by_the_next_compaction_and_survives_a_restart(agent, tmp_
     sent = second.say(8)
     assert sent != chat(8)["messages"]
     assert chat(8)["messages"][3] in sent
+
+
+@pytest.mark.parametrize("place", ["sqlite", "postgres"])
+def test_what_one_replica_was_told_holds_for_the_next_request_at_another(agent, place, request, tmp_path):
+    store = str(tmp_path / "shared.db") if place == "sqlite" else request.getfixturevalue("postgres_url")
+    one, two = (agent(store=store, window=24_000, trigger=Share(0.6)) for _ in range(2))
+
+    def sent(count):
+        return two.say(count) != chat(count)["messages"]
+
+    assert two.say(3) == one.say(3)
+    one.do("/compact", preview="1", goal="4000")
+    time.sleep(1)  # nothing was stored of it at the other one, which looks for that once a second
+    assert sent(3)
+    one.do("/rewind", plan=one.first(r"/rewind\?plan=(plan%3A\w+)"))
+    assert not sent(3)
+    one.do("/undo", step=one.first(r"/undo\?step=(\d+)"))
+    assert sent(3)
+    one.do("/rewind", plan=one.first(r"/rewind\?plan=(plan%3A\w+)"))
+    one.do("/pin", message=one.first(r"/pin\?message=([^\"&]+)\"[^>]*>Pin<span class=\"sr\"> message 4<"))
+    one.do("/policy", policy="opal")
+    assert not sent(4)
+    assert sent(8)
+    assert chat(8)["messages"][3] in two.provider.received[-1].body["messages"]
+    assert "compacted by opal" in one.page().text
+    two.do("/rewind", plan=two.first(r"/rewind\?plan=(plan%3A\w+)"))
+    assert one.say(8) == chat(8)["messages"], "what was taken back is not compacted again at once, by whichever"
 
 
 def test_the_policy_of_one_conversation_is_changed_and_changed_back(agent):

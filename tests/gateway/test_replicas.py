@@ -54,30 +54,22 @@ def test_any_replica_continues_any_conversation_with_the_same_bytes(store):
     assert len(set(plans)) > 3
 
 
-def test_a_stored_conversation_in_which_nobody_has_written_is_not_read_again_for_each_request(store, monkeypatch):
-    early = {"x-refold-trigger": "1k"}  # always exceeded, so that the store is asked at each request
-    with ScriptedProvider(["ok"]) as provider, standing(provider, store=store, window=16_000, background=False) as one:
-        for _ in range(3):
-            plan = call(one.url, body=chat(9), headers=early)[1]["x-refold-plan"]
-        stored, read = one.gateway._keeper._store, []
-        load = stored.load
-        monkeypatch.setattr(stored, "load", lambda *given, **more: read.append(load(*given, **more)) or read[-1])
-        for _ in range(5):
-            assert call(one.url, body=chat(9), headers=early)[1]["x-refold-plan"] == plan
-        assert [loaded.entries for loaded in read] == [()] * 5
-
-
-def test_under_a_plan_the_store_is_asked_only_where_what_is_new_may_reach_the_trigger(store, monkeypatch):
+@pytest.mark.parametrize("headers", [{}, {"x-refold-trigger": "1k"}], ids=["below", "above"])
+def test_a_stored_conversation_in_which_nobody_has_written_is_not_read_again_for_each_request(
+    store, headers, monkeypatch
+):
     body = {**chat(9), "stream": True}  # without usage, as OpenAI streams where a client does not ask for it
     with ScriptedProvider(["ok"]) as provider, standing(provider, store=store, window=16_000, background=False) as one:
-        plan = call(one.url, body=body)[1]["x-refold-plan"]
+        for _ in range(3):
+            plan = call(one.url, body=body, headers=headers)[1]["x-refold-plan"]
         stored, read = one.gateway._keeper._store, []
-        load = stored.load
-        monkeypatch.setattr(stored, "load", lambda *given, **more: read.append(given) or load(*given, **more))
-        for number in range(8):
+        for name in ("load", "entries", "version"):
+            method = getattr(stored, name)
+            monkeypatch.setattr(stored, name, lambda *_, name=name, method=method: read.append(name) or method(*_))
+        for number in range(5):
             body["messages"] += [{"role": "assistant", "content": "ok"}, {"role": "user", "content": f"more {number}"}]
-            assert call(one.url, body=body)[1]["x-refold-plan"] == plan
-    assert len(read) == 1, "once to measure what the plan has left"
+            assert call(one.url, body=body, headers=headers)[1]["x-refold-plan"] == plan
+    assert set(read) == {"version"}
 
 
 def branched(count):

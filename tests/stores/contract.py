@@ -80,6 +80,13 @@ class Contract:
         assert store.load("a", after=3).entries == ()
         assert [each.seq for each in store.load("a", 0, 2).entries] == [1, 2]
 
+    def test_the_version_of_a_session_changes_with_every_entry(self, store, said):
+        assert store.version("b") is None
+        head = store.create("a", "openai-chat")
+        assert store.version("a") == (head.created, head.seq) == (head.created, 2)
+        store.report("a", UsageEntry(10))
+        assert store.version("a") == (head.created, 3)
+
     def test_the_entries_of_some_kinds_are_read_without_any_message(self, store, said):
         store.report("a", UsageEntry(7))
         store.append("a", chained("four", parent=said[-1].id), said[-1].id)

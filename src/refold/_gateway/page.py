@@ -85,7 +85,8 @@ class GatewayMemory:
         trusted = report is not None and report.plans == conversation.applied
         return LiveConversation(
             head=_head(conversation), stored=conversation.session_id, raws=tuple(conversation.body.raws), read=native,
-            transcript=conversation.transcript, plans=conversation.plans,
+            transcript=conversation.transcript,
+            plans=conversation.plans if conversation.unsaved or not conversation.session_id else (),
             report=(report.count, report.usage) if report is not None and trusted else None,
             settings=self._settings(conversation),
         )  # fmt: skip

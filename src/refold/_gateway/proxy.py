@@ -203,6 +203,7 @@ class Exchanges:
         conversation = target.conversation
         ready = Ready(exchange.raw, plain=False, target=target)
         async with conversation.lock:
+            target = ready.target = await self._as_chosen(exchange, target, self._planner.follow)
             chat = exchange.route.kind == "chat"
             if chat:
                 await self._begun(exchange, target, ready)
@@ -220,7 +221,8 @@ class Exchanges:
                 if len(conversation.body.body) >= LARGE:
                     async with self._large_bodies:
                         await self._planner.read(target)
-                target = await self._as_chosen(exchange, target)
+                if not conversation.synced:
+                    target = await self._as_chosen(exchange, target, self._planner.recognize)
                 try:
                     ready.reason = await self._compacted(exchange, target) or ready.reason
                 except (CompactionAborted, StoreError) as failed:
@@ -247,13 +249,17 @@ class Exchanges:
                 conversation.mark_sent()
         return ready
 
-    async def _as_chosen(self, exchange: Exchange, target: CompactionTarget) -> CompactionTarget:
-        """Return a target under the policy that was chosen for its conversation, which another process may know."""
-        if not target.conversation.synced:
-            before = target.conversation.policy
-            await self._planner.recognize(target)
-            if target.conversation.policy != before:
-                return self.bind(target.conversation, exchange.route, exchange.options) or target
+    async def _as_chosen(
+        self, exchange: Exchange, target: CompactionTarget, look: Callable[[CompactionTarget], Awaitable[object]]
+    ) -> CompactionTarget:
+        """Return a target under the policy that was chosen for its conversation, which another process may know.
+
+        `look` takes over what the others have done.
+        """
+        before = target.conversation.policy
+        await look(target)
+        if target.conversation.policy != before:
+            return self.bind(target.conversation, exchange.route, exchange.options) or target
         return target
 
     def _compacted(self, exchange: Exchange, target: CompactionTarget) -> Awaitable[str]:

@@ -26,6 +26,7 @@ from refold.core.messages import MessageId
 from refold.errors import RefoldError, SessionNotFound, StoreCorrupt, UnknownFormat
 from refold.sessions._entries import Appended, Configured, Planned, UsageEntry
 from refold.sessions._message_json import searchable_text
+from refold.sessions._saved_settings import CHOSEN
 from refold.sessions._state import SessionState
 from refold.sessions._stores.head import corrupt_store
 from refold.sessions._stores.search_terms import excerpt
@@ -74,8 +75,9 @@ class LiveConversation(Struct, frozen=True):
     """A conversation in the memory of a gateway.
 
     `stored` is the session of the store that holds its beginning, if there is one. `raws` are all messages as they
-    came, which `read` parses; `transcript` are those that were read so far. `report` is the provider's last one, with
-    the number of messages that it is of; `settings` are those that a session saves.
+    came, which `read` parses; `transcript` are those that were read so far. `plans` are those that the store may not
+    have. `report` is the provider's last one, with the number of messages that it is of; `settings` are those that a
+    session saves.
     """
 
     head: Head
@@ -292,7 +294,12 @@ def _continued(live: LiveConversation, stored: History | None) -> History:
     places = dict(zip(ids, rest, strict=True))
     at, (count, usage) = live.head.touched, live.report or (0, Usage(0))
     sent = max(count - start, 0)
-    entries: list[Entry] = [Configured(live.settings)] if live.settings else []
+    settings = live.settings
+    if stored is not None:  # where another process may have changed the pins and the policy since
+        chosen = known.settings.get(CHOSEN)
+        settings = {name: value for name, value in settings.items() if name != "pinned"}
+        settings |= {"policy": chosen} if chosen else {}
+    entries: list[Entry] = [Configured(settings)] if settings else []
     events = [LoggedEvent(at, entry) for entry in (*entries, Appended(tuple(ids[:sent])))]
     events += [LoggedEvent(at, Planned(""), plan) for plan in live.plans if plan.id not in known.active]
     if live.report is not None:

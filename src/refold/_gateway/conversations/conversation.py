@@ -77,7 +77,6 @@ if TYPE_CHECKING:
     from refold.core.messages import Message, MessageId
     from refold.core.plan import Plan
     from refold.formats import Format
-    from refold.sessions._stores.protocol import Head
 
 __all__ = ["Conversation", "Fixed", "ReportedUsage", "Wanted", "Written", "differs", "steady", "within"]
 
@@ -160,6 +159,8 @@ class Conversation:
         self.counter: Counter | None = None  # who made the estimates
         self.fixed_cache: tuple[Bytes | None, Bytes | None, tuple[Counter, frozenset[str]], Fixed] | None = None
         self.wanted: Wanted | None = None
+        self.last_rewind_seq = 0  # the entry of the store that took plans back last
+        self.rests = False  # another process took plans back: a cooldown is due
         self.cooldown_tokens = 0  # tokens below which no further compaction is tried
         self.shadow: Plan | None = None  # what a gateway that only reports would have done
         self.thrashing: Thrash | None = None  # as of the last look
@@ -174,7 +175,10 @@ class Conversation:
         self.session_id = ""  # the session of the store that holds it
         self.revision = 0  # of that session, on which the plans here are based
         self.stored_plans = 0  # the leading plans that it holds
-        self.last_head: Head | None = None  # of that session, when all of its plans were in force here
+        self.last_version = "", 0.0, 0  # of that session, when all of its plans were in force here
+        self.checked = 0.0  # when the store was asked, by `steady`, whether another process has written of it
+        self.stored_version = "", 0.0, 0  # what it answered, until that is taken over
+        self.synced_version = "", 0.0, 0  # all of it was taken over as far as it fits, or written here
         self.unsaved = False  # the store has failed: it does not hold everything yet
         self.policy = ""  # chosen for this conversation, in place of what requests and settings name
         self.pinned: tuple[MessageId, ...] = ()  # messages that no compaction changes
@@ -262,6 +266,7 @@ class Conversation:
     def begin_cooldown(self, tokens: int, window: int) -> None:
         """Try no further compaction until a request exceeds these tokens by a share of the window."""
         self.cooldown_tokens = tokens + int(window * REST)
+        self.rests = False
 
     @contextmanager
     def same_cooldown(self) -> Iterator[None]:
@@ -307,10 +312,24 @@ class Conversation:
     def mark_synced(self) -> None:
         """Record that the store was asked for plans."""
         self.synced = True
+        if self.stored_version[0]:
+            self.synced_version, self.stored_version = self.stored_version, ("", 0.0, 0)
 
-    def mark_current(self, head: Head) -> None:
-        """Record the head of the session when all that it holds was taken over."""
-        self.last_head = head
+    def mark_current(self, session: str, version: tuple[float, int]) -> None:
+        """Record the version of the session when all that it holds was taken over."""
+        self.last_version = self.synced_version = session, *version
+
+    def mark_written(self, session: str, version: tuple[float, int]) -> None:
+        """Record the version of the session after a write of this process alone."""
+        self.synced_version = session, *version
+
+    def check_store(self, session: str, version: tuple[float, int] | None) -> bool:
+        """Take the version that the store has now; tell whether another process may have written something new."""
+        self.checked = steady()
+        current = (session, *version) if version is not None else self.synced_version
+        behind = current != self.synced_version
+        self.stored_version = current if behind else ("", 0.0, 0)
+        return behind
 
     def store_as(self, session: str, revision: int, plans: int) -> None:
         """Record the session of the store that holds this conversation, its revision, and how many plans it holds."""
@@ -335,7 +354,7 @@ class Conversation:
         """
         self.plans, self.view, self.written, self.pending_recall = plans, (), None, None
         self.stored_plans = len(plans) if stored else min(self.stored_plans, len(plans))
-        self.revision = self.revision if revision is None else revision
+        self.revision = self.last_rewind_seq = self.revision if revision is None else revision
         self.cooldown_tokens = 0
 
     def defer_recall(self, later: DeferredCall | None) -> None:
@@ -346,6 +365,11 @@ class Conversation:
         """Take over what the store noted about deferred recalls, unless it is known already."""
         if number > self.last_note_seq:
             self.last_note_seq, self.pending_recall = number, later
+
+    def read_rewind(self, number: int) -> None:
+        """Take over that another process took plans back by an entry of the store, unless it is known already."""
+        if number > self.last_rewind_seq:
+            self.last_rewind_seq, self.rests = number, True
 
     def wrote_note(self, number: int) -> None:
         """Record the number of the note that this process wrote."""

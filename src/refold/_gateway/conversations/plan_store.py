@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from refold._gateway.conversations.conversation import within
+from refold._gateway.conversations.conversation import steady, within
 from refold._gateway.conversations.encryption import Seal
-from refold._gateway.conversations.session_reader import NO_ENTRIES, SessionReader, log_damage
+from refold._gateway.conversations.session_reader import SessionReader, log_damage
 from refold._gateway.conversations.store_access import StoreAccess
 from refold._gateway.native.items import RecordedItem
 from refold._gateway.observability.logs import log_event
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["PlanStore"]
 
 LONGEST = 720.0  # seconds for which others wait for one that is at work (V12)
+UNSTORED = 1.0  # seconds between two looks whether another process has stored what nothing is stored of here
 
 
 class PlanStore:
@@ -106,6 +107,22 @@ class PlanStore:
             return False
         plans, fresh = newest
         return conversation.sync(plans) or fresh
+
+    async def is_behind(self, conversation: Conversation) -> bool:
+        """Tell whether another process has written of a conversation since all of it was taken over here.
+
+        Of one that no session here is known of this is asked once in a while. Where the store fails nobody knows.
+        """
+        if self.local or conversation.unsaved:
+            return False
+        if not conversation.session_id and steady() - conversation.checked < UNSTORED:
+            return False
+        session = conversation.session_id or conversation.id
+        try:
+            version = await self._run(lambda: self._store.version(session))
+        except StoreError:
+            return False
+        return conversation.check_store(session, version)
 
     async def check(self) -> None:
         """See that what others have kept can be read here.
@@ -380,6 +397,7 @@ class PlanStore:
         conversation.read_note(loaded.noted, loaded.later)
         if is_here:
             conversation.configure(loaded.policy, loaded.pinned)
+            conversation.read_rewind(loaded.rewound)
         fitting = within(loaded.plans, len(conversation.transcript))
         messages, ids = conversation.transcript.messages, tuple(plan.id for plan in fitting)
         count = next(
@@ -393,7 +411,7 @@ class PlanStore:
         if is_here:
             conversation.store_as(session, loaded.head.revision, count)
             if count == len(loaded.plans):
-                conversation.mark_current(loaded.head)
+                conversation.mark_current(session, (loaded.head.created, loaded.head.seq))
         if not fitting[:count] and conversation.session_id != session:
             return None
         production, fresh = conversation.production, False
@@ -402,15 +420,19 @@ class PlanStore:
         return fitting[:count], fresh
 
     def _is_current(self, conversation: Conversation) -> bool:
-        """Tell whether nothing was written of a conversation since all of it was taken over: by its head alone."""
-        last = conversation.last_head
-        if last is None or last.id != conversation.session_id:
-            return False
-        try:
-            head = self._store.load(last.id, after=NO_ENTRIES).head
-        except SessionNotFound:
-            return False
-        return (head.created, head.seq) == (last.created, last.seq)
+        """Tell whether nothing was written of a conversation since all of it was taken over: by its version alone."""
+        session, *last = conversation.last_version
+        return session == conversation.session_id and self._store.version(session) == tuple(last)
+
+    def _wrote(self, conversation: Conversation, before: Head | None, head: Head, entries: int) -> None:
+        """Record what this process has written of a conversation, unless there is more that was not taken over.
+
+        `before` is the head before its `entries`, None where that is as it was when all was taken over.
+        """
+        session, created, seq = conversation.synced_version
+        known = seq if session == head.id and created == head.created else 1  # a session begins with one entry
+        if (before is None or before.seq == known) and head.seq == known + entries:
+            conversation.mark_written(head.id, (head.created, head.seq))
 
     def _set_apart(self, conversation: Conversation, damaged: str) -> None:
         """Let a conversation whose session is damaged go on as another, with the plans that are known here."""
@@ -442,7 +464,7 @@ class PlanStore:
         if new or (head.tip != ROOT and head.tip not in index):  # another branch has this name
             session, revision = _another(conversation), 0
             head = self._store.create(session, conversation.format.name, conversation.owner)
-        start = index[head.tip] + 1 if head.tip != ROOT else 0
+        before, start = head, index[head.tip] + 1 if head.tip != ROOT else 0
         # a branch begins with the plans of what it comes from
         added = plans[conversation.stored_plans if start else 0 :]
         fresh = []
@@ -463,16 +485,20 @@ class PlanStore:
         saved = [Write(Configured(settings))] if settings else []
         if writes := (*first, *map(Write, entries[1:]), *saved, *map(self._entry, ranges)):
             head = self._store.write(session, writes)
+        self._wrote(conversation, before, head, len(writes) + bool(fresh))
         conversation.store_as(session, head.revision if entries else revision, len(plans))
         conversation.production.saved = len(conversation.production.ranges)
 
     def _note(self, conversation: Conversation, later: DeferredCall) -> None:
         entry = Noted(self.seal.closed_text(msgspec.json.encode(later).decode()))
-        conversation.wrote_note(self._store.write(conversation.session_id, (Write(entry),)).seq)
+        head = self._store.write(conversation.session_id, (Write(entry),))
+        conversation.wrote_note(head.seq)
+        self._wrote(conversation, None, head, 1)
 
     def _produced(self, conversation: Conversation) -> None:
         production = conversation.production
-        self._store.write(conversation.session_id, tuple(map(self._entry, production.unsaved)))
+        writes = tuple(map(self._entry, production.unsaved))
+        self._wrote(conversation, None, self._store.write(conversation.session_id, writes), len(writes))
         production.saved = len(production.ranges)
 
     def _entry(self, produced: SentRange) -> Write:

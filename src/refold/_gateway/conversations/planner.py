@@ -147,6 +147,16 @@ class Planner:
             except CompactionAborted:
                 return ""
 
+    async def follow(self, target: CompactionTarget) -> bool:
+        """Take over what another process has done to a conversation since; tell whether there may be something.
+
+        The caller holds the conversation's lock.
+        """
+        if self._settings.shadow or not await self._keeper.is_behind(target.conversation):
+            return False
+        await self.recognize(target)
+        return True
+
     async def recognize(self, target: CompactionTarget) -> str:
         """Read a conversation and take over what other processes have planned for it; it is compacted for no reason."""
         await self.read(target)
@@ -201,7 +211,7 @@ class Planner:
         conversation = target.conversation
         async with nullcontext() if self._settings.shadow else self._keeper.lease(conversation):
             if await self.sync_plans(target):  # somebody else has done it meanwhile
-                return conversation.plans[-1]
+                return _newest(conversation)
             plan = await self._begun_plan(conversation, cause)
             if plan is None:
                 making = self._make_plan(target, cause, policy, usage, instructions, keep_recent, goal)
@@ -216,7 +226,7 @@ class Planner:
             except PlanConflict:  # by one that was paused, or that could not reserve it: its plan holds
                 if not await self.sync_plans(target):
                     raise
-                return conversation.plans[-1]
+                return _newest(conversation)
         return plan
 
     async def preview(
@@ -260,10 +270,14 @@ class Planner:
 
     async def sync_plans(self, target: CompactionTarget) -> bool:
         """Take over what others have planned for a conversation that is read; tell whether there was something new."""
-        if not await self._keeper.sync_plans(target.conversation):
-            return False
-        target.conversation.render(target.bound)
-        return True
+        conversation, bound = target.conversation, target.bound
+        changed = await self._keeper.sync_plans(conversation)
+        if changed:
+            conversation.render(bound)
+        if conversation.rests:  # what a person took back is compacted again when it has grown, whoever gets it
+            tokens = conversation.measure(bound, conversation.fixed_part(target.dialect, bound))
+            conversation.begin_cooldown(tokens, bound.budget.window)
+        return changed
 
     async def sent(self, target: CompactionTarget, *, tool: bool, plain: bool = False) -> None:
         """Note what the answer to a request is produced under that is about to be sent: plans, and the recall tool.
@@ -500,6 +514,17 @@ def _lasting(conversation: Conversation) -> int:
     while count > least and messages[count - 1].role == "system":
         count -= 1
     return count
+
+
+def _newest(conversation: Conversation) -> Plan:
+    """Return the plan that another process has put in force.
+
+    Raises:
+        PlanConflict: it has taken the last one back instead.
+    """
+    if not conversation.plans:
+        raise PlanConflict("another process took the compactions back")
+    return conversation.plans[-1]
 
 
 def _fits(conversation: Conversation, plan: Plan) -> bool:

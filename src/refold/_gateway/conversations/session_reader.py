@@ -43,7 +43,8 @@ IN_FORCE = ("planned", "rewound", "noted", "configured")  # entries that tell wh
 class StoredConversation(Struct, frozen=True):
     """A conversation in the store: the plans in force and all that ever were, what answers were produced under.
 
-    `later` is what its next request is to bring, `noted` the entry that said so last.
+    `later` is what its next request is to bring, `noted` the entry that said so last. `rewound` is the entry that took
+    plans back, if none was made since.
     """
 
     head: Head
@@ -54,6 +55,7 @@ class StoredConversation(Struct, frozen=True):
     later: DeferredCall | None
     policy: str = ""
     pinned: tuple[MessageId, ...] = ()
+    rewound: int = 0
 
 
 class SessionReader:
@@ -120,14 +122,15 @@ class SessionReader:
         known: dict[str, Plan] = {}
         live: tuple[str, ...] = ()
         settings: dict[str, Any] = {}
+        rewound = 0
         for each in self._store.entries(session, IN_FORCE, upto=head.seq):  # without the messages
             match each.entry:
                 case Planned(plan=text):
                     plan = self._plan(session, text)
                     known[plan.id] = plan
-                    live = (*live, plan.id)
+                    live, rewound = (*live, plan.id), 0
                 case Rewound(to=to):
-                    live, noted = to.plans, (each.seq, None)
+                    live, noted, rewound = to.plans, (each.seq, None), each.seq
                 case Configured(settings=changed):
                     settings |= changed
                 case Noted(text=text):
@@ -144,7 +147,7 @@ class SessionReader:
         policy, pinned = settings.get(CHOSEN), settings.get("pinned")
         return StoredConversation(
             head, plans, known, tuple(ranges), *noted, policy if policy in policies.names() else "",
-            tuple(MessageId(str(id)) for id in pinned) if isinstance(pinned, list) else (),
+            tuple(MessageId(str(id)) for id in pinned) if isinstance(pinned, list) else (), rewound,
         )  # fmt: skip
 
     def _plan(self, session: str, text: str) -> Plan:

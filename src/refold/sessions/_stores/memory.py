@@ -97,6 +97,11 @@ class MemoryStore(Writing):
             ids = (id for each in entries if isinstance(each.entry, Appended) for id in each.entry.ids)
             return Loaded(head, entries, {id: self._natives[head.owner, id] for id in ids})
 
+    def version(self, session: str) -> tuple[float, int] | None:
+        """Return when a session was created and how many entries it has; None without it."""
+        head = self._sessions.get(session)
+        return None if head is None else (head.created, head.seq)
+
     def entries(
         self, session: str, kinds: Sequence[str] = (), after: int = 0, upto: int | None = None
     ) -> tuple[StoredEntry, ...]:

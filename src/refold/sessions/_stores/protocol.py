@@ -131,6 +131,9 @@ class Store(Protocol):
     def load(self, session: str, after: int = 0, upto: int | None = None) -> Loaded:
         """Return the entries after number `after` and up to `upto`, with the messages they appended."""
 
+    def version(self, session: str) -> tuple[float, int] | None:
+        """Return when a session was created and how many entries it has, at the least cost; None without it."""
+
     def entries(
         self, session: str, kinds: Sequence[str] = (), after: int = 0, upto: int | None = None
     ) -> tuple[StoredEntry, ...]:

@@ -56,6 +56,7 @@ __all__ = ["SQLStore"]
 AT_ONCE = 500  # parameters of one statement; SQLite allows 32,766, older builds 999
 CHECKED = 16 * 1024  # bytes that prove that a write succeeds
 _HEAD = schema.sessions.columns
+_VERSION = text("SELECT created, seq FROM sessions WHERE id = :session")  # as text, which nothing compiles again
 
 
 class SQLStore(Writing):
@@ -125,6 +126,12 @@ class SQLStore(Writing):
                 .where(links.session == session, links.seq > after, links.seq <= last)
             )
             return Loaded(head, entries, {_id(key): native for key, native in natives})
+
+    def version(self, session: str) -> tuple[float, int] | None:
+        """Return when a session was created and how many entries it has, by one statement; None without it."""
+        with map_database_errors(self.name), self._database.single.connect() as connection:
+            row = connection.execute(_VERSION, {"session": session}).first()
+        return None if row is None else (row[0], row[1])
 
     def entries(
         self, session: str, kinds: Sequence[str] = (), after: int = 0, upto: int | None = None
