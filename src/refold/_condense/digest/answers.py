@@ -94,7 +94,7 @@ def question_before(transcript: Transcript, message: Message) -> tuple[str, Mess
 @memoized
 def last_question(message: Message) -> str:
     """Return the last question in the words of the assistant."""
-    questions: list[str] = QUESTION_MARKED.findall(text_of(message)[-LOOKED_AT:])
+    questions = _questions(text_of(message)[-LOOKED_AT:])
     worded = [each for each in reversed(questions) if _has_words(each)]
     return _quotable(next(filter(_begins, worded), worded[0] if worded else ""))
 
@@ -102,11 +102,10 @@ def last_question(message: Message) -> str:
 @memoized
 def closing_questions(message: Message) -> tuple[str, ...]:
     """Return the last questions near the end of what the assistant says, in order; what follows may recommend one."""
-    questions: list[str] = QUESTION_MARKED.findall(text_of(message)[-LISTED_AT:])
-    near = text_of(message)[-NEAR_END:]
-    if "?" not in near and "？" not in near:
+    text = text_of(message)[-LISTED_AT:]
+    if not _marked(text[-NEAR_END:]):
         return ()
-    return tuple(_quotable(each) for each in questions if _has_words(each) and _begins(each))[-SEVERAL:]
+    return tuple(_quotable(each) for each in _questions(text) if _has_words(each) and _begins(each))[-SEVERAL:]
 
 
 @memoized
@@ -119,6 +118,16 @@ def _proposal(message: Message) -> str:
         elif _has_words(sentence) and (asks(sentence) or PROPOSES.search(sentence)):
             return _quotable(sentence)
     return _quotable(short) if _has_words(short) else ""
+
+
+def _questions(text: str) -> list[str]:
+    """Return the sentences of a text that end with a question mark."""
+    found: list[str] = QUESTION_MARKED.findall(text) if _marked(text) else []  # seeks one from each of its signs
+    return found
+
+
+def _marked(text: str) -> bool:
+    return "?" in text or "？" in text
 
 
 def _has_words(text: str) -> bool:
