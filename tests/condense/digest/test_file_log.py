@@ -96,6 +96,13 @@ def test_of_a_line_that_failed_what_ran_before_the_last_command_is_told():
     assert logged(("cd src && sed -i s/a/b/ a.py", wrong)) == []
 
 
+def test_files_that_one_command_deletes_have_their_lines_in_its_order():
+    names = [f"{name}.py" for name in "pqhdxamz"]
+    edits = [f"sed -i s/a/b/ {name}" for name in names]
+    deleted = [f"{name} (1 edit, deleted, turn {len(edits) + 1})" for name in names]
+    assert logged(*edits, f"git rm {' '.join(names)}") == deleted
+
+
 def test_files_that_were_created_and_deleted_again_are_left_out_and_others_are_told_as_deleted():
     assert logged("echo x > probe.py", "rm probe.py") == []
     assert logged("echo x > out/probe.py", "rm -rf out") == []

@@ -147,7 +147,7 @@ class _Log:
             self._note(record if record.changed else replace(record, turn=self.turn))
         shell_writes = writes_in(command_of(call)) if is_shell(call) else ()
         moved = {plain_path(each.path): each.source for each in shell_writes if each.how == "moved"}
-        removed = frozenset(
+        removed = dict.fromkeys(  # in the order of the call
             plain_path(path)
             for path in (*(each.path for each in shell_writes if each.how == "deleted"), *_deleted_by_patch(call))
         )
