@@ -246,8 +246,7 @@ def _units(draft: Draft, log: ReductionLog, worth: Mapping[str, float], areas: R
             if reduction.words and not reduction.harness:
                 extra += answers.get(position, 0.0)
             first, price = batch_of.get(position), _price(draft, reduction, ended)
-            for of, cost, atoms, statements in _pieces(draft, reduction):
-                yield Unit(of, max(cost * price, 1), atoms, first, extra, NEW + newer * position, statements)
+            yield from _pieces(draft, reduction, first, price, extra, NEW + newer * position)
 
 
 def _weigh_directives(draft: Draft, units: Iterable[Unit], areas: Regions) -> None:
@@ -376,27 +375,37 @@ def _price(draft: Draft, reduction: Reduction, ended: int) -> float:
     return LOOKED_UP if looks_up and transcript.index[message.id] < ended else 1.0
 
 
-def _pieces(draft: Draft, reduction: Reduction) -> Iterator[tuple[Choice, float, frozenset[str], frozenset[str]]]:
-    """Yield the parts in which what a move took away can come back, with their tokens, atoms and statements."""
-    text = _text_of(draft, reduction)
+def _pieces(
+    draft: Draft, reduction: Reduction, first: Unit | None, price: float, extra: float, news: float
+) -> list[Unit]:
+    """Return the parts in which what a move took away can come back, each behind `first`, at `price` times its size."""
+    position, text = reduction.position, _text_of(draft, reduction)
     if text:
-        count = draft.view.counter.text
-        tokens, marker = count(text) / len(text), count(MARKER)
         some = _segments(draft, reduction, text)
         if reduction.result and not reduction.harness:
-            by_segment = statements_of_segments(original_result(draft, reduction.position, reduction.result))
+            by_segment = statements_of_segments(original_result(draft, position, reduction.result))
         else:
             by_segment = (frozenset(),) * len(some)
-        for segment, statements in zip(some, by_segment, strict=True):
-            cost = reduction.saved if len(some) == 1 else segment.chars * tokens + marker
-            yield Lines(reduction.position, reduction, segment), cost, segment.atoms, statements
-        return
+        if len(some) == 1:
+            cost = max(reduction.saved * price, 1)
+            return [Unit(Lines(position, reduction, some[0]), cost, some[0].atoms, first, extra, news, by_segment[0])]
+        count = draft.view.counter.text
+        tokens, marker = count(text) / len(text), count(MARKER)
+        return [
+            Unit(
+                Lines(position, reduction, segment),
+                max(((segment.stop - segment.start) * tokens + marker) * price, 1),
+                *(segment.atoms, first, extra, news, statements),
+            )
+            for segment, statements in zip(some, by_segment, strict=True)
+        ]
     paths = {patch.at for patch in reduction.patches}
-    parts = [part for part in draft.base[reduction.position].parts if part.at in paths]
-    if not any(isinstance(part, Reasoning) for part in parts):
-        calls = [spoken(part) for part in parts if isinstance(part, ToolCall)]
-        atoms = frozenset().union(*map(names_of, calls), *map(words_between, calls))
-        yield reduction, reduction.saved, atoms, frozenset()
+    parts = [part for part in draft.base[position].parts if part.at in paths]
+    if any(isinstance(part, Reasoning) for part in parts):
+        return []
+    calls = [spoken(part) for part in parts if isinstance(part, ToolCall)]
+    atoms = frozenset().union(*map(names_of, calls), *map(words_between, calls))
+    return [Unit(reduction, max(reduction.saved * price, 1), atoms, first, extra, news)]
 
 
 def _text_of(draft: Draft, reduction: Reduction) -> str:

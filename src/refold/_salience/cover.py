@@ -22,8 +22,9 @@ token is the usual approximation.
 from __future__ import annotations
 
 from collections import Counter
-from heapq import heapify, heappop, heappush, heappushpop
+from heapq import heappop, heappush
 from itertools import chain, compress
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -36,7 +37,7 @@ __all__ = ["Cover", "Unit", "choose"]
 LEAST = 20  # tokens under which no more is sought
 NEAR = 1e-12  # ratios that differ by less are equal: the order given decides
 CHARS = 3.5  # of what is said, a token; the rest of a unit's tokens is frame: call, id, marker
-NOTHING: frozenset[str] = frozenset()
+END = (inf, -1)  # behind all ratios
 GRAIN = 1 << 24  # worths are whole numbers of this part, so that what is taken away again leaves no remainder
 
 
@@ -97,12 +98,13 @@ class Cover:
         holding = Counter(chain.from_iterable(self.new))  # how many units hold an atom
         self.worths = dict(zip(holding, [int(each * GRAIN) for each in worths(holding)], strict=True))
         worth = self.worths.__getitem__
-        self.gains = [*(sum(map(worth, atoms)) for atoms in self.new), 0]
-        self.holders: dict[str, list[int]] = {atom: [] for atom, number in holding.items() if number > 1}
-        self.shared = [(atoms & self.holders.keys()) or NOTHING for atoms in self.new]
+        self.gains = [*[sum(map(worth, atoms)) if atoms else 0 for atoms in self.new], 0]
+        holders: dict[str, list[int]] = {atom: [] for atom, number in holding.items() if number > 1}
+        several = frozenset(holders)
+        self.holders, self.shared = holders, [atoms & several for atoms in self.new]
         for number, atoms in enumerate(self.shared):
             for atom in atoms:
-                self.holders[atom].append(number)
+                holders[atom].append(number)
 
     def missing(self) -> Iterator[str]:
         """Yield the atoms of worth that nothing covers yet."""
@@ -117,12 +119,15 @@ class Cover:
         units = self.units
         times = Counter(chain.from_iterable([unit.statements for unit in units]))
         self.speakers: dict[str, list[int]] = {statement: [] for statement, number in times.items() if number > 1}
+        several = frozenset(self.speakers)
         self.wholes = [sum(map(len, unit.statements)) for unit in units]
         self.fresh = self.wholes.copy()
-        self.repeated = [(unit.statements & self.speakers.keys()) or NOTHING for unit in units]
-        for number, unit in enumerate(units):
-            self.fresh[number] -= sum(map(len, unit.statements.intersection(stated)))
-            for statement in self.repeated[number].difference(stated):
+        self.repeated = [unit.statements & several for unit in units]
+        for number, (unit, repeated) in enumerate(zip(units, self.repeated, strict=True)):
+            if not unit.statements.isdisjoint(stated):
+                self.fresh[number] -= sum(map(len, unit.statements.intersection(stated)))
+                repeated = repeated.difference(stated)
+            for statement in repeated:
                 self.speakers[statement].append(number)
         self.more = [*map(self._more, range(len(units))), 0.0]
 
@@ -136,31 +141,38 @@ class Cover:
 
     def choose(self, room: float) -> list[Unit]:
         """Return units that fit the room together, in the order of choice, by worth newly covered per token."""
-        taken, costs, gains, more, firsts = self.taken, self.costs, self.gains, self.more, self.firsts
-        heap = [
+        taken, costs, gains, more, firsts, units = (
+            *(self.taken, self.costs, self.gains),
+            *(self.more, self.firsts, self.units),
+        )
+        ratios = [END]
+        ratios += [
             (-(((gain + gains[first]) / GRAIN + other + more[first]) / (cost + costs[first])), number)
             for number, (gain, other, cost, first) in enumerate(zip(gains, more, costs, firsts, strict=False))
             if cost <= room and not taken[number]
         ]
-        heapify(heap)
+        ratios.sort(reverse=True)
+        fallen = [END]
         chosen: list[Unit] = []
-        best = heappop(heap) if heap else None
-        while best and room > LEAST:
-            number = best[1]
-            first, cost = firsts[number], costs[number]
-            if cost <= room and not taken[number]:
-                now = self._ratio(number)
-                if now > 0 and heap and now < -heap[0][0] - NEAR:
-                    best = heappushpop(heap, (-now, number))
-                    continue
-                both = cost + costs[first]
-                if now > 0 and both <= room:
-                    room -= both
-                    pair = (first, number) if costs[first] else (number,)
-                    for one in pair:
-                        self._take(one, heap)
-                    chosen += [self.units[one] for one in pair]
-            best = heappop(heap) if heap else None
+        while room > LEAST:
+            ratio, number = heappop(fallen) if fallen[0] < ratios[-1] else ratios.pop()
+            if number < 0:
+                break
+            cost = costs[number]
+            if cost > room or taken[number]:
+                continue
+            first = firsts[number]
+            both = cost + costs[first]
+            now = ((gains[number] + gains[first]) / GRAIN + more[number] + more[first]) / both
+            if now <= 0:
+                continue
+            if now < -ratio and (now < -ratios[-1][0] - NEAR or now < -fallen[0][0] - NEAR):
+                heappush(fallen, (-now, number))
+            elif both <= room:
+                room -= both
+                for one in (first, number) if costs[first] else (number,):
+                    self._take(one, fallen)
+                    chosen.append(units[one])
         return chosen
 
     def _take(self, number: int, heap: list[tuple[float, int]]) -> None:

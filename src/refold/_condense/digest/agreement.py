@@ -11,7 +11,7 @@ from refold.core.messages import Text, memoized
 if TYPE_CHECKING:
     from refold.core.messages import Message
 
-__all__ = ["SHORT", "WORD", "goes_on", "praises"]
+__all__ = ["SHORT", "goes_on", "only_praises"]
 
 SHORT = 80  # characters of an answer that is not clear without its question
 WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
@@ -49,11 +49,16 @@ def goes_on(message: Message) -> bool:
     words = set(WORD.findall(text))
     return (
         (words <= AGREES | FILLS and not words.isdisjoint(AGREES))
-        or praises(words)
+        or _praises(words)
         or AGREES_UNSPACED.fullmatch(text) is not None
     )
 
 
-def praises(words: set[str]) -> bool:
-    """Tell whether words thank or praise, and do no more: they agree to nothing."""
+def only_praises(text: str) -> bool:
+    """Tell whether a text in small letters thanks or praises, and does no more: it agrees to nothing."""
+    first = WORD.search(text)  # most texts begin with another word, and need not be read
+    return first is not None and first[0] in IDLE and _praises(set(WORD.findall(text)))
+
+
+def _praises(words: set[str]) -> bool:
     return words <= IDLE and not words.isdisjoint(PRAISES) and words.isdisjoint(AGREES)

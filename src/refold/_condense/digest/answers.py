@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING
 
 from refold._condense.call_outline import one_line
-from refold._condense.digest.agreement import SHORT, WORD, goes_on, praises
+from refold._condense.digest.agreement import SHORT, goes_on, only_praises
 from refold._condense.digest.announcements import SENTENCE
 from refold._condense.digest.conclusions import prose
 from refold._condense.digest.previous import own_text
@@ -75,7 +75,7 @@ def question_before(transcript: Transcript, message: Message) -> tuple[str, Mess
     answer = own_text(message).strip()
     if not answer or len(answer) > SHORT or asks(answer) or ASKS.match(answer):
         return "", None
-    if praises(set(WORD.findall(answer.lower()))):
+    if only_praises(answer.lower()):
         return "", None
     position = transcript.index.get(message.id, 0)
     for before in reversed(transcript.messages[max(position - BACK, 0) : position]):

@@ -13,13 +13,13 @@ turns that stay in the view, too, so that they are read together.
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from refold._condense.call_outline import one_line
-from refold._condense.digest.agreement import WORD, goes_on, praises
+from refold._condense.digest.agreement import goes_on, only_praises
 from refold._condense.digest.announcements import HEADING, SENTENCE, announces
 from refold._condense.digest.answers import YES_NO, asks, closing_questions, last_question, question_before
 from refold._condense.digest.conclusions import prose
@@ -165,7 +165,7 @@ def endings(transcript: Transcript) -> tuple[Ending, ...]:
                 again = rejects(message) and not question_before(transcript, message)[0]
                 rejection, place = (message, numbers[message.id]) if again else (None, 0)
                 turns.append(Ending(numbers[request.id], request, answer, rejection, place))
-            if praises(set(WORD.findall(own_text(message).lower()))):
+            if only_praises(own_text(message).lower()):
                 request = None  # what answers thanks is no result
             elif not (goes_on(message) and request is not None):
                 request = message
@@ -192,6 +192,8 @@ def outcome_lines(transcript: Transcript, staying: Sequence[Message]) -> tuple[s
     worked, in_work = _worked_in(transcript), turns_in_work(transcript)
     lines: list[str] = []
     for each in reversed([each for each in endings(transcript) if each.turn not in in_work]):
+        if len(lines) >= MOST:
+            break
         stays = each.answer.id in whole and text_of(whole[each.answer.id]) == text_of(each.answer)
         request = f"turn {each.turn}: {_request_line(each.request)}"
         if each.rejection:
@@ -201,7 +203,7 @@ def outcome_lines(transcript: Transcript, staying: Sequence[Message]) -> tuple[s
                 lines.append(f"{request} → {outcome}")
             elif each.turn in worked or each.turn == 1:
                 lines.append(f"{request} → {one_line(outcome, SHORTER)}")
-    return tuple(lines)[:MOST]
+    return tuple(lines)
 
 
 @memoized
@@ -222,7 +224,7 @@ def rejections(transcript: Transcript) -> tuple[str, ...]:
         for each in reversed(endings(transcript))
         if each.rejection and gist(each.answer)
     )
-    return tuple(lines)[:MOST]
+    return tuple(islice(lines, MOST))
 
 
 def rulings(view: View, staying: Sequence[Message]) -> Iterator[str]:
