@@ -11,7 +11,7 @@ from refold.core.messages import Text, memoized
 if TYPE_CHECKING:
     from refold.core.messages import Message
 
-__all__ = ["SHORT", "goes_on", "only_praises"]
+__all__ = ["SHORT", "WORD", "goes_on", "only_praises"]
 
 SHORT = 80  # characters of an answer that is not clear without its question
 WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")

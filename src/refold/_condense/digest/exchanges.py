@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from refold._condense.call_outline import one_line
-from refold._condense.digest.agreement import goes_on, only_praises
+from refold._condense.digest.agreement import WORD, goes_on, only_praises
 from refold._condense.digest.announcements import HEADING, SENTENCE, announces
 from refold._condense.digest.answers import YES_NO, asks, closing_questions, last_question, question_before
 from refold._condense.digest.conclusions import prose

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CallOutcome",
     "answered",
+    "check_line",
     "code_of",
     "ended",
     "failed",
@@ -42,7 +43,6 @@ __all__ = [
     "outcomes",
     "prepare",
     "repeated_failures",
-    "check_line",
     "verdict_of",
 ]
 
