@@ -122,8 +122,8 @@ def _proposal(message: Message) -> str:
 
 def _questions(text: str) -> list[str]:
     """Return the sentences of a text that end with a question mark."""
-    found: list[str] = QUESTION_MARKED.findall(text) if _marked(text) else []  # seeks one from each of its signs
-    return found
+    questions: list[str] = QUESTION_MARKED.findall(text) if _marked(text) else []  # looks for one from each sign on
+    return questions
 
 
 def _marked(text: str) -> bool:
