@@ -6,7 +6,6 @@ Tools are known by their names and arguments, never by prose that sounds like on
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
@@ -15,6 +14,7 @@ from msgspec import Struct
 from refold._condense.shell_commands import argv_of, patched_files, read_by
 from refold._condense.shell_writes import written_by
 from refold._text.graphemes import grapheme_prefix
+from refold._text.text_cache import word_cache
 from refold.core._json import Json, decoded, mapping
 from refold.core.messages import Text, ToolCall, ToolResult, memoized
 
@@ -154,7 +154,7 @@ class FileRef(Struct, frozen=True, omit_defaults=True):
         return self.stop is None or (other.stop is not None and other.stop <= self.stop)
 
 
-@lru_cache(maxsize=1_024)
+@word_cache(1_024)
 def plain_name(name: str) -> str:
     """Return a tool's name in small letters, without the server it comes from (`mcp__fs__read_file`)."""
     return name.rsplit("__", 1)[-1].rsplit(".", 1)[-1].rsplit("/", 1)[-1].lower()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -33,6 +32,7 @@ from refold._condense.shell_commands import (
     plain_path,
 )
 from refold._condense.shell_writes import ends_by_writing, scripts_run, writes_in, written_by_program
+from refold._text.text_cache import word_cache
 from refold.core.messages import ToolCall, ToolResult, memoized
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class FileMoved(Struct, frozen=True):
 Change: TypeAlias = TextReplaced | FileWritten | UnreadableChange | EditedInPlace | FileMoved
 
 
-@lru_cache(maxsize=1_024)
+@word_cache(1_024)
 def _compiled(pattern: str) -> tuple[re.Pattern[str], ...]:
     """Return what a pattern of `sed` or `perl` may mean: a text, or an expression in the one or the other notation."""
     basic = re.sub(r"\\?([(){}+?|])", lambda sign: sign[1] if sign[0] != sign[1] else f"\\{sign[1]}", pattern)

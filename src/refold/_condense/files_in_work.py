@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter as Tally
-from functools import lru_cache
 from itertools import accumulate, islice
 from math import fsum, log
 from typing import TYPE_CHECKING
@@ -53,6 +52,7 @@ from refold._condense.file_views import (
 )
 from refold._condense.pins import pins_of
 from refold._condense.quoted_requests import LAST_REQUEST, REQUESTED
+from refold._text.text_cache import word_cache
 from refold.core._json import strings_within
 from refold.core._speakers import is_turn
 from refold.core.messages import Message, Text, ToolCall, memoized, texts
@@ -205,7 +205,7 @@ def _worths(files: Mapping[str, FileState]) -> list[float]:
     return worths
 
 
-@lru_cache(maxsize=WORDS_KNOWN)
+@word_cache(WORDS_KNOWN)
 def _can_stand(text: str) -> bool:
     """Tell whether a line is worth its place, and can be told from the digest around it."""
     return (
@@ -216,7 +216,7 @@ def _can_stand(text: str) -> bool:
     )
 
 
-@lru_cache(maxsize=WORDS_KNOWN)
+@word_cache(WORDS_KNOWN)
 def _words_of(line: str) -> frozenset[str]:
     return frozenset(WORD.findall(line))
 
@@ -237,7 +237,7 @@ def _within(lines: Sequence[Candidate], room: float) -> list[Candidate]:
     return chosen
 
 
-@lru_cache(maxsize=WORDS_KNOWN)
+@word_cache(WORDS_KNOWN)
 def _orders(line: str) -> bool:
     """Tell whether a line sounds like an order: in a message of the user's it could be taken for one."""
     return bool(pins_of(line))

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from functools import lru_cache
 from math import log
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+
+from refold._text.text_cache import words_cache
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,10 +67,8 @@ class PassageIndex:
 
     def best(self, query: str) -> list[Passage]:
         """Return the best passage of each text that holds a word of a query or is named by one, best first."""
-        words = Counter(WORD.findall(query))
         weights: dict[str, float] = {}
-        for word in words:
-            whole, *parts = _terms(word)
+        for whole, *parts in _terms(query, dict.fromkeys(WORD.findall(query))):
             weights[whole] = 1.0
             for part in parts:
                 weights.setdefault(part, PART)
@@ -120,10 +119,10 @@ def _order(passage: Passage) -> tuple[float, int]:
 
 def terms_of(text: str) -> list[str]:
     """Return the words of a text in small letters, each followed by the words inside of it."""
-    return [term for word in WORD.findall(text) for term in _terms(word)]
+    return [term for terms in _terms(text, WORD.findall(text)) for term in terms]
 
 
-@lru_cache(maxsize=KNOWN)
+@words_cache(KNOWN)
 def _terms(word: str) -> tuple[str, ...]:
     whole = word.lower()
     if word.isalpha() and word[1:].islower():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from functools import cache, lru_cache
+from functools import cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from refold._rules.base import CutAnywhere
+from refold._text.text_cache import word_cache
 from refold.core.messages import Message
 from refold.core.view import Violation
 
@@ -79,7 +80,7 @@ def _pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-@lru_cache(4_096)
+@word_cache(4_096)
 def _matches(pattern: str, text: str) -> bool:
     return _pattern(pattern).fullmatch(text) is not None
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from refold._text.sign_runs import SignRuns
+from refold._text.text_cache import word_cache, words_cache
 
 if TYPE_CHECKING:
     from refold.core.messages import ToolCall
@@ -28,7 +28,7 @@ KNOWN = 131_072  # words that are remembered
 ESCAPED = re.compile(r"\\[\\nrt\"]")  # a path of Windows has two signs before "themes", and no tab
 
 
-@lru_cache(maxsize=KNOWN)
+@word_cache(KNOWN)
 def kind_of(atom: str) -> str:
     """Return "path", "dotted", "name", "number", or nothing for a plain word."""
     if "/" in atom:
@@ -42,7 +42,7 @@ def kind_of(atom: str) -> str:
 
 def atoms_of(text: str) -> frozenset[str]:
     """Return the atoms of a text."""
-    return frozenset().union(*map(_within, words_in(text)))
+    return frozenset().union(*_within(text, words_in(text)))
 
 
 def names_of(text: str) -> frozenset[str]:
@@ -52,7 +52,7 @@ def names_of(text: str) -> frozenset[str]:
     """
     if len(text) > 2 * END:
         text = f"{text[:END]}\n{text[-END:]}"
-    return frozenset().union(*map(_with_parts, words_in(text)))
+    return frozenset().union(*_with_parts(text, words_in(text)))
 
 
 def words_between(text: str) -> frozenset[str]:
@@ -74,7 +74,7 @@ def spoken(call: ToolCall) -> str:
     return ESCAPED.sub(" ", call.arguments) if "\\" in call.arguments else call.arguments
 
 
-@lru_cache(maxsize=KNOWN)
+@words_cache(KNOWN)
 def _within(word: str) -> tuple[str, ...]:
     return tuple(_names_in(word))
 
@@ -84,7 +84,7 @@ def _names_in(word: str) -> list[str]:
     return [atom for atom in names if 1 < len(atom) <= LONGEST and kind_of(atom)]
 
 
-@lru_cache(maxsize=KNOWN)
+@words_cache(KNOWN)
 def _with_parts(word: str) -> tuple[str, ...]:
     if word.isalpha() and word[1:].islower():  # most words are plain
         return ()

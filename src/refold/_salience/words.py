@@ -7,13 +7,13 @@ too. Scripts that are written without blanks have no words to be seen, so pairs 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from refold._text.sign_runs import SignRuns
+from refold._text.text_cache import words_cache
 from refold.core.messages import memoized
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def words_of(text: str) -> frozenset[str]:
     """Return the words of a text."""
     runs = {run for run in set(RUNS(text)) if len(run) >= LEAST}
     plain = {run for run in runs if run.islower() or run.isupper() or run.isdecimal()}  # most have no parts
-    words = frozenset(map(_singular, map(str.lower, plain))).union(*map(_words, runs - plain))
+    words = frozenset(map(_singular, map(str.lower, plain))).union(*_words(text, runs - plain))
     return words if text.isascii() else words.union(*map(_pairs, set(UNSPACED.findall(text))))
 
 
@@ -77,7 +77,7 @@ def occurrences(word: str, text: str, lower: str) -> Iterator[int]:
         at = lower.find(word, at + len(word))
 
 
-@lru_cache(maxsize=KNOWN)
+@words_cache(KNOWN)
 def _words(run: str) -> tuple[str, ...]:
     whole = run.lower()
     parts = CAMEL.split(run) if not (run.islower() or run.isupper()) else ()

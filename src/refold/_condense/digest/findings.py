@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from refold._condense.call_facts import act_of, plain_name, reads, writes
@@ -16,6 +15,7 @@ from refold._condense.digest.outcomes import answered, code_of, failed, verdict_
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.targets import target_of
 from refold._condense.digest.task_lists import keeps_tasks
+from refold._text.text_cache import word_cache
 from refold.core.messages import Message, memoized
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def answers_by_tool(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
     return tuple(results)[:MOST]
 
 
-@lru_cache(maxsize=1_024)
+@word_cache(1_024)
 def _asks_user(name: str) -> bool:
     """Tell whether a tool asks the user, by its name."""
     return ASKERS.search(plain_name(name)) is not None

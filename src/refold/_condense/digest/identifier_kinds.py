@@ -14,12 +14,12 @@ variable or cut stands at its ends (`is_whole`).
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from refold._condense.call_facts import arguments_of
 from refold._salience.atoms import KNOWN
 from refold._salience.words import UNSPACED
+from refold._text.text_cache import word_cache
 from refold.core.messages import memoized
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Folders:
         return words in self._inside
 
 
-@lru_cache(maxsize=KNOWN)
+@word_cache(KNOWN)
 def kind_of(word: str, lead: str = "") -> IdentifierKind | None:
     """Return what sort of identifier a word is, None where it is none; `lead` are the signs before it.
 

@@ -7,7 +7,6 @@ what else the line does do not count. A run shows what another would have shown 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -15,6 +14,7 @@ from msgspec.structs import replace
 
 from refold._condense.call_facts import act_of, is_shell, plain_name, reads, subject, writes
 from refold._condense.shell_commands import plain_path, without_heredocs
+from refold._text.text_cache import word_cache
 from refold.core.messages import ToolCall, memoized
 
 if TYPE_CHECKING:
@@ -282,7 +282,7 @@ def _named(name: str, among: Sequence[str]) -> bool:
     return any(mine.strip("^$") in name for mine in among)
 
 
-@lru_cache(maxsize=KNOWN)  # each call is compared with those that came later, which are about few paths
+@word_cache(KNOWN)  # each call is compared with those that came later, which are about few paths
 def _within(path: str, other: str) -> bool:
     """Tell whether a path, or a test in a file, is another one or stands inside it; relative ones end absolute ones."""
     path, other = (plain_path(each).removesuffix("/...").rstrip("/") for each in (path, other))
@@ -292,7 +292,7 @@ def _within(path: str, other: str) -> bool:
     return file.endswith(f"/{other}") or f"/{other}/" in file or other.endswith(f"/{path}")
 
 
-@lru_cache(maxsize=KNOWN)
+@word_cache(KNOWN)
 def _may_contain(folder: str, other: str) -> bool:
     """Tell whether a command in one folder may do all that one in another does: not where the two are apart."""
     mine, theirs = (plain_path(each).rstrip("/").split("/") for each in (folder, other))
