@@ -135,7 +135,7 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     yield Section("Other calls", other_calls(view, messages)[:CALLS], 0.015, newest_first=True)
     yield Section("Values", values(sound), 0.02, newest_first=True)
     yield Section(STEPS, steps(view) if messages else (), 0.07, newest_first=True)
-    yield Section(STATE, state(view) if messages else (), 0.12)
+    yield Section(STATE, state(view) if messages else (), 0.1)
     yield Section("Answers that stand below", quotes.answers, 0.05, newest_first=True)
 
 

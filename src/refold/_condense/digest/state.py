@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from refold._condense.call_facts import arguments_of, is_shell, plain_name, writes
-from refold._condense.call_outline import call_line, content_line, one_line
+from refold._condense.call_outline import call_line, one_line
 from refold._condense.digest.announcements import SENTENCE
 from refold._condense.digest.conclusions import PLAN_ENDS, prose
 from refold._condense.digest.file_log import AGENTS, file_log
@@ -163,7 +163,7 @@ def _last_words(view: View) -> Iterator[str]:
         command = text_call(message)
         own = (command,) if command and command.call_id in ends else message.calls
         own = tuple(call for call in own if not lists_tasks(call))
-        calls += [check_line(call) + ends.get(call.call_id, "") for call in reversed(own)]
+        calls += [check_line(call) + _of_command(view, position, call) + ends.get(call.call_id, "") for call in reversed(own)]
         if message.role == "assistant" and (words := _stated(message)):
             turn = turns_at(transcript)[position]
             acts = any(each.calls for each in transcript.messages)  # some act by words alone
@@ -177,6 +177,18 @@ def _last_words(view: View) -> Iterator[str]:
         yield f"last call{'s' * (len(calls) > 1)}: {'; '.join(reversed(calls[:CALLS]))}"
 
 
+def _of_command(view: View, position: int, call: ToolCall) -> str:
+    """Return the running command that a call is about where it names that by an id only."""
+    if " " in call_line(call) or not call.arguments:
+        return ""
+    for message in reversed(view.transcript.messages[max(position - CALLS_BACK, 0) : position]):
+        for begun, result in answered(view, [message]):
+            started = STARTED.search(result.text[:400])
+            if started and re.search(rf"(?<![\w-]){re.escape(started[1])}(?![\w-])", call.arguments):
+                return f" (to {call_line(begun)})"
+    return ""
+
+
 def _end(view: View, position: int, call: ToolCall, result: ToolResult) -> str:
     """Return how a call ended, to stand behind it: of a check, and where something failed."""
     checks = is_shell(call) and target_of(call).checks
@@ -184,8 +196,6 @@ def _end(view: View, position: int, call: ToolCall, result: ToolResult) -> str:
     if AGENTS.search(plain_name(call.name)) and not wrong:
         return f" → {_report(TAGS.sub(' ', result.text))}"
     how = ended(call, result) if checks or (wrong and not target_of(call).looks) else ""
-    if not how and " " not in call_line(call):
-        how = content_line(result.text)  # the name of a tool alone says nothing
     expected = EXPECTED if wrong and meant_to_fail(view, position, call) else ""
     return f" → {how}{expected}" if how else ""
 
