@@ -4,7 +4,7 @@ import json
 import openai
 import pytest
 
-from tests.gateway.scripted_upstream import call, chat
+from tests.gateway.scripted_upstream import ADMIN, call, chat
 from tests.gateway.talking import opened
 
 
@@ -84,6 +84,51 @@ def test_conversations_are_listed_and_rewound(gateway):
     assert call(serving.url, path=f"/v1/sessions/{id}/rewind", body={"to": "plan:none"})[0] == 404
     assert call(serving.url, path=f"/v1/sessions/{id}/rewind", body=b"[")[0] == 400
     assert call(serving.url, "GET", "/v1/sessions/conv_none")[0] == 404
+
+
+def test_a_conversation_is_pinned_given_a_policy_rewound_and_forwarded_by_its_routes(gateway, tmp_path):
+    serving, provider = gateway(window=16_000, background=False, store=str(tmp_path / "g.db"))
+
+    def act(kind, body=None, status=200):
+        answered, _, data = call(serving.url, path=f"/v1/sessions/{id}/{kind}", body=body)
+        assert answered == status, data
+        return json.loads(data)
+
+    id = told(call(serving.url, body=chat(2))[1])["conversation"]
+    assert "nothing was rewound" in act("forward", status=409)["error"]["message"].lower()
+    pinned = act("pin", {"message": 4})
+    assert act("pin", {"message": pinned["pinned"][0]}) == pinned, "by its id, which changes nothing"
+    assert act("policy", {"policy": "opal"})["policy"] == "opal"
+    call(serving.url, body=chat(9))
+    assert chat(9)["messages"][3] in provider.received[-1].body["messages"]
+    (plan,) = json.loads(call(serving.url, "GET", f"/v1/sessions/{id}")[2])["plans"]
+    assert plan["policy"] == "opal"
+    compacted = provider.received[-1].body
+    assert act("rewind", {"to": 0})["plans"] == []
+    call(serving.url, body=chat(9))
+    assert provider.received[-1].body == chat(9), "which is not compacted again at once"
+    assert act("forward")["plans"] == [plan]
+    call(serving.url, body=chat(9))
+    assert provider.received[-1].body == compacted
+    act("forward", status=409)
+    assert act("unpin", {"message": pinned["pinned"][0]})["pinned"] == []
+    assert act("policy", {"policy": None})["policy"] is None
+    recorded = call(serving.url, "GET", f"/page/c/{id}", None, {"x-refold-token": ADMIN})[2].decode()
+    for said in ("went forward again", "took the policy back", "removed all pins", "rewound"):
+        assert said in recorded
+
+
+@pytest.mark.parametrize(("kind", "body", "status"), [
+    ("pin", {}, 400), ("pin", {"message": 1.5}, 400), ("pin", {"message": True}, 400), ("pin", b"[", 400),
+    ("pin", {"message": 0}, 404), ("pin", {"message": 99}, 404), ("unpin", {"message": "b2:none"}, 404),
+    ("policy", {"policy": 3}, 400), ("policy", {"policy": "none/such"}, 400), ("forward", b"\xff", 400),
+])  # fmt: skip
+def test_an_act_that_names_nothing_is_refused_with_what_it_takes(gateway, kind, body, status):
+    serving, _ = gateway()
+    id = told(call(serving.url, body=chat(1))[1])["conversation"]
+    answered, _, data = call(serving.url, path=f"/v1/sessions/{id}/{kind}", body=body)
+    assert answered == status
+    assert json.loads(data)["error"]["message"]
 
 
 def test_originals_come_back_by_plan_by_id_and_by_words(gateway):

@@ -12,7 +12,7 @@ from refold._gateway.wire.routes import DIALECTS, PATHS
 from tests.gateway.scripted_upstream import ADMIN, call, chat
 
 WORD = "word3x7"  # which stands in one message of `chat(10)`
-ROUTES = Admin(*[None] * 6).app.routes  # type: ignore[arg-type]
+ROUTES = Admin(*[None] * 8).app.routes  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -66,6 +66,13 @@ def requests(method, path, id, plan, message, word):
         ("GET", "/v1/sessions/{id}"): [(f"/v1/sessions/{id}", None)],
         ("DELETE", "/v1/sessions/{id}"): [(f"/v1/sessions/{id}", None)],
         ("POST", "/v1/sessions/{id}/rewind"): [(f"/v1/sessions/{id}/rewind", {"to": 0})],
+        ("POST", "/v1/sessions/{id}/forward"): [
+            (f"/v1/sessions/{id}/rewind", {"to": 0}),
+            (f"/v1/sessions/{id}/forward", None),
+        ],
+        ("POST", "/v1/sessions/{id}/pin"): [(f"/v1/sessions/{id}/pin", {"message": message})],
+        ("POST", "/v1/sessions/{id}/unpin"): [(f"/v1/sessions/{id}/unpin", {"message": message})],
+        ("POST", "/v1/sessions/{id}/policy"): [(f"/v1/sessions/{id}/policy", {"policy": "opal"})],
         ("POST", "/v1/sessions/{id}/compact"): [(f"/v1/sessions/{id}/compact", {"model": "gpt-4o"})],
     }[method, path]
 

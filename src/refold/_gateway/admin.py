@@ -7,7 +7,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -15,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from refold import formats
-from refold._gateway.conversations.planner import CompactionAborted
+from refold._gateway.conversations.lookup import CompactionWish
 from refold._gateway.conversations.session_reader import hidden_by
 from refold._gateway.server.asgi import (
     ClientDisconnected,
@@ -29,9 +28,9 @@ from refold._gateway.server.request_headers import request_options
 from refold._gateway.wire.body import native, spliced, without_key
 from refold._gateway.wire.routes import DIALECTS
 from refold._gateway.wire.routes import Route as ProviderRoute
+from refold._page.changes import change_of
 from refold.core._json import Json, string_of
 from refold.core.messages import MessageId
-from refold.core.view import Cause
 from refold.errors import (
     BadMessages,
     BrokenConversation,
@@ -44,6 +43,7 @@ from refold.errors import (
     UsageError,
     WriteConflict,
 )
+from refold.sessions._saved_settings import CHOSEN
 from refold.sessions._stores.protocol import GATEWAY_IDS
 
 if TYPE_CHECKING:
@@ -52,26 +52,32 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from refold._gateway.conversations.conversation import Conversation
+    from refold._gateway.conversations.lookup import ConversationLookup
     from refold._gateway.conversations.plan_store import PlanStore
     from refold._gateway.conversations.planner import Planner
-    from refold._gateway.conversations.plugin import CompactionTarget
     from refold._gateway.conversations.tracker import ConversationTracker
     from refold._gateway.observability.metrics import Metrics
     from refold._gateway.proxy import Exchanges
     from refold._gateway.server.auth import Caller
     from refold._gateway.server.request_headers import RequestOptions
     from refold._gateway.settings import GatewaySettings
-    from refold._gateway.wire.routes import Dialect
+    from refold._page.conversations import Conversations
     from refold.core.plan import Plan
-    from refold.core.policy import Policy
 
-__all__ = ["PATHS", "Admin", "CompactionWish", "is_ours"]
+__all__ = ["PATHS", "Admin", "is_ours"]
 
 Access: TypeAlias = Literal["anybody", "client", "owner", "administrator"]
 PATHS = re.compile(r"/livez|/readyz|/metrics|/v1/compact|/v1/recall(?:/.+)?|/v1/sessions(?:/.+)?")
 SESSION_ID = re.compile(r"[\w.:@-]+")
 SESSIONS = "/v1/sessions"
 MAX_LISTED = 200  # conversations
+MESSAGE = '{"message": its id, or its number in the conversation from 1}'
+FIELDS = {
+    "pin": ("message", MESSAGE),
+    "unpin": ("message", MESSAGE),
+    "policy": ("policy", '{"policy": the name of one, or null for that of the settings}'),
+    "forward": ("", "no fields"),
+}
 
 
 def is_ours(path: str, headers: Mapping[bytes, bytes]) -> bool:
@@ -104,18 +110,6 @@ class ScopedRoute(Route):
         super().__init__(path, guarded, methods=list(methods) or ["GET"])
 
 
-class CompactionWish(Struct, frozen=True):
-    """What a client asks of a compaction: words for the summary, and how many tokens of the newest messages stay.
-
-    `goal` is the size of the request afterwards, `policy` one other than the conversation's own.
-    """
-
-    instructions: str = ""
-    keep_recent: int | None = None
-    goal: int | None = None
-    policy: Policy | None = None
-
-
 class Admin:
     """Serves requests to the gateway itself; `app` is its ASGI application.
 
@@ -131,6 +125,8 @@ class Admin:
         planner: Planner,
         exchanges: Exchanges,
         metrics: Metrics,
+        lookup: ConversationLookup,
+        conversations: Conversations,
     ) -> None:
         self._settings = settings
         self._tracks = tracker
@@ -138,6 +134,8 @@ class Admin:
         self._planner = planner
         self._exchanges = exchanges
         self._metrics = metrics
+        self._lookup = lookup
+        self._conversations = conversations
         session = SESSIONS + "/{id}"
         self.app = Starlette(
             routes=[
@@ -151,6 +149,7 @@ class Admin:
                 ScopedRoute(session, self._session, "owner", "GET", "DELETE"),
                 ScopedRoute(session + "/rewind", self._rewind_session, "owner", "POST"),
                 ScopedRoute(session + "/compact", self._compact_session, "owner", "POST"),
+                *(ScopedRoute(f"{session}/{kind}", self._act(kind), "owner", "POST") for kind in FIELDS),
             ],
             exception_handlers={
                 **dict.fromkeys((GatewayError, RefoldError, HTTPException, Exception), self._error),
@@ -201,9 +200,9 @@ class Admin:
         """Return originals by a message's id, by the plan or message that replaces them, or by words of their text."""
         what = what.strip().strip("[]")
         ids = [MessageId(what)] if what.startswith("b2:") else []
-        conversation = self.find(session, owner)
+        conversation = self._lookup.find(session, owner)
         if not ids:
-            for each in [conversation] if conversation is not None else self._visible(owner):
+            for each in [conversation] if conversation is not None else self._lookup.visible(owner):
                 ids = hidden_by(each.plans, what)
                 if ids:
                     break
@@ -240,7 +239,7 @@ class Admin:
             )  # fmt: skip
         if dialect.format == "openai-responses":  # where these are the system prompt
             wish = replace(wish, instructions="")
-        plan = await self.forced(target, wish)
+        plan = await self._lookup.forced(target, wish)
         conversation = target.conversation
         compacted = spliced(conversation.body, conversation.write(target.bound)) if conversation.plans else raw
         facts = {"conversation": conversation.id, "done": "nothing"}
@@ -256,28 +255,6 @@ class Admin:
         headers = {f"x-refold-{name}": value for name, value in facts.items()}
         return Response(compacted, 200, headers, "application/json")
 
-    async def forced(self, target: CompactionTarget, wish: CompactionWish) -> Plan | None:
-        """Compact a conversation whatever its size, and return the plan; None where there is nothing to compact.
-
-        Raises:
-            GatewayError: the compaction failed, and the conversation exceeds the window (422).
-        """
-        conversation = target.conversation
-        async with conversation.lock:
-            await self._planner.read(target)
-            if await self._keeper.sync_plans(conversation):
-                conversation.render(target.bound)
-            try:
-                return await self._planner.compact(
-                    target, Cause.MANUAL, wish.policy, instructions=wish.instructions, keep_recent=wish.keep_recent,
-                    goal=wish.goal,
-                )  # fmt: skip
-            except CompactionAborted as failed:
-                size = conversation.measure(target.bound, conversation.fixed_part(target.dialect, target.bound))
-                if size <= target.bound.budget.input:
-                    return None
-                raise GatewayError(422, f"the conversation could not be compacted: {failed}", "compaction") from None
-
     async def _compact_session(self, request: Request) -> Response:
         """Compact one conversation, in memory or in the store, and return its plans; `model` may be named (O17)."""
         id, options, owner = _session_id(request), self._options(request), request.state.caller.sees
@@ -289,7 +266,7 @@ class Admin:
             raise GatewayError(400, 'compact takes {"keep_recent": tokens, "instructions": words}', "bad_body")
         wish, model = _wish(body), body.get("model", "")
         model = string_of(model)
-        conversation = self.find(id, owner)
+        conversation = self._lookup.find(id, owner)
         head = await self._keeper.head(id, owner) if conversation is None else None
         if head is not None and not id.startswith(GATEWAY_IDS):
             done = await self._planner.compact_session(id, wish.instructions, wish.keep_recent, model)
@@ -299,36 +276,18 @@ class Admin:
             facts = {"previous": done.previous} if done.previous else {}
             outcome = _outcome(done.plan if done.compacted else None, plans)
             return _json({**facts, "id": done.session, "stored": True, **outcome})
-        target = await self.target(id, owner, options, model)
+        target = await self._lookup.target(id, owner, options, model)
         if target is None:
             raise GatewayError(
                 400, 'the model of this conversation is not known here: name it, {"model": …}', "bad_body"
             )
-        plan = await self.forced(target, wish)
+        plan = await self._lookup.forced(target, wish)
         return _json({**_summary(target.conversation), **_outcome(plan, target.conversation.plans)})
-
-    async def target(
-        self, id: str, owner: str | None, options: RequestOptions, model: str = ""
-    ) -> CompactionTarget | None:
-        """Return a conversation of the gateway, in memory or in the store; None where its model is not known.
-
-        Raises:
-            SessionNotFound: the owner has none of that id.
-        """
-        conversation = self.find(id, owner)
-        if conversation is not None:
-            route = ProviderRoute(_dialect_of(conversation.format.name), "compact", model)
-            return self._exchanges.bind(conversation, route, options)
-        head = await self._keeper.head(id, owner)
-        messages = await self._keeper.messages(id)
-        route = ProviderRoute(_dialect_of(head.format), "compact", model or "stored")
-        raw = b'{"%s":[%s]}' % (route.dialect.messages.encode(), messages)
-        return await self._exchanges.target(route, replace(options, owner=head.owner), raw)
 
     async def _list_sessions(self, request: Request) -> Response:
         owner = request.state.caller.sees
         sessions: dict[str, Json] = {}
-        for conversation in reversed(self._visible(owner)[-MAX_LISTED:]):
+        for conversation in reversed(self._lookup.visible(owner)[-MAX_LISTED:]):
             sessions[conversation.session_id or conversation.id] = _summary(conversation)
         for head in (await self._keeper.sessions(owner))[:MAX_LISTED]:
             stored = {"format": head.format, "messages": head.messages, "stored": True, "touched": head.touched}
@@ -339,7 +298,7 @@ class Admin:
     async def _session(self, request: Request) -> Response:
         """Return one conversation with its plans, or delete it."""
         id, owner = _session_id(request), request.state.caller.sees
-        conversation = self.find(id, owner)
+        conversation = self._lookup.find(id, owner)
         if request.method != "DELETE":
             plans = conversation.plans if conversation is not None else await self._keeper.plans(id, owner)
             return _json({**_summary_of(id, conversation), "plans": [_plan(plan) for plan in plans]})
@@ -351,32 +310,51 @@ class Admin:
         return _json({"id": id, "deleted": True})
 
     async def _rewind_session(self, request: Request) -> Response:
-        id, owner = _session_id(request), request.state.caller.sees
-        conversation, to = self.find(id, owner), _to(await self._body(request))
+        id, caller = _session_id(request), request.state.caller
+        owner = caller.sees
+        conversation, to = self._lookup.find(id, owner), _to(await self._body(request))
         if conversation is None:
             remaining = _until(await self._keeper.plans(id, owner), to)
-            await self._keeper.rewound(id, [plan.id for plan in remaining])
+            await self._keeper.rewound(id, [plan.id for plan in remaining], caller.name)
         else:
-            remaining = await self._rewind(conversation, to)
+            remaining = await self._rewind(conversation, to, caller.name)
         return _json({**_summary_of(id, conversation), "plans": [_plan(plan) for plan in remaining]})
 
-    async def _rewind(self, conversation: Conversation, to: int | str) -> tuple[Plan, ...]:
+    def _act(self, kind: str) -> Callable[[Request], Awaitable[Response]]:
+        """Return the handler of an act that the page has too: it is done, recorded and undone in the same way."""
+
+        async def respond(request: Request) -> Response:
+            id, caller, conversations = _session_id(request), request.state.caller, self._conversations
+            values = _act_values(kind, await self._body(request))
+            history = await conversations.history(id, caller.sees)
+            try:
+                change = await conversations.run(lambda: change_of(kind.removeprefix("un"), values, history))
+            except HTTPException as error:
+                missing = "there is no such message: GET /page or recall it to see its id"
+                words = missing if error.status_code == 404 else error.detail
+                raise GatewayError(error.status_code, words, "not_found" if words is missing else "act") from None
+            if change.to is not None:
+                await conversations.acts.rewind(history, change.to, caller.name, forward=change.forward)
+            else:
+                await conversations.acts.configure(history, change.settings, caller.name)
+            history = await conversations.history(id, caller.sees)
+            settings = history.state.settings
+            chosen = settings.get(CHOSEN if history.resent else "policy")
+            facts = {"policy": chosen or None, "pinned": settings.get("pinned") or []}
+            return _json({"id": id, **facts, "plans": [_plan(plan) for plan in history.plans]})
+
+        return respond
+
+    async def _rewind(self, conversation: Conversation, to: int | str, by: str) -> tuple[Plan, ...]:
         async with conversation.lock:
             remaining = _until(conversation.plans, to)
             revision = None
             if conversation.session_id:
                 stored = [plan.id for plan in remaining[: conversation.stored_plans]]
-                revision = await self._keeper.rewound(conversation.session_id, stored)
+                revision = await self._keeper.rewound(conversation.session_id, stored, by)
             conversation.rewind(remaining, revision)
+            await self._lookup.rest(conversation.id)
         return remaining
-
-    def find(self, id: str, owner: str | None) -> Conversation | None:
-        """Return the conversation in memory of an owner by its id, or its session's."""
-        return next((each for each in self._visible(owner) if id and id in (each.id, each.session_id)), None)
-
-    def _visible(self, owner: str | None) -> list[Conversation]:
-        """Return the conversations in memory of an owner, or of all."""
-        return [each for each in self._tracks.all() if owner in (None, each.owner)]
 
 
 def _to(body: bytes) -> int | str:
@@ -388,6 +366,26 @@ def _to(body: bytes) -> int | str:
     if isinstance(to, bool) or not isinstance(to, int | str):
         raise GatewayError(400, 'rewind takes {"to": how many plans stay, or a plan\'s id}', "bad_body")
     return to
+
+
+def _act_values(kind: str, body: bytes) -> dict[str, str]:
+    """Return what an act names, as the forms of the page do.
+
+    Raises:
+        GatewayError: the body is no such object (400).
+    """
+    field, takes = FIELDS[kind]
+    optional = kind in ("policy", "forward")
+    try:
+        values = msgspec.json.decode(body or b"{}")
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        values = None
+    value = values.get(field) if isinstance(values, dict) and field else None
+    if isinstance(value, int) and not isinstance(value, bool) and kind in ("pin", "unpin"):
+        value = f"live:{value - 1}"
+    if not isinstance(values, dict) or not (isinstance(value, str) or (value is None and optional)):
+        raise GatewayError(400, f"{kind} takes {takes}", "bad_body")
+    return {field: value or "", "off": "1" if kind == "unpin" else ""}
 
 
 def _wish(request: Json) -> CompactionWish:
@@ -415,10 +413,6 @@ def _until(plans: tuple[Plan, ...], to: int | str) -> tuple[Plan, ...]:
     if to not in ids:
         raise GatewayError(404, "this conversation has no such plan: GET it to see those it has", "not_found")
     return plans[: ids.index(to) + 1]
-
-
-def _dialect_of(format: str) -> Dialect:
-    return next(each for each in DIALECTS.values() if each.format == format)
 
 
 def _dialect(request: object, provider: str) -> Any:

@@ -12,9 +12,10 @@ from urllib.parse import unquote
 
 from starlette.routing import Router
 
-from refold._gateway.admin import Admin, CompactionWish, is_ours
+from refold._gateway.admin import Admin, is_ours
 from refold._gateway.conversations.budgets import Budgets
 from refold._gateway.conversations.conversation import steady
+from refold._gateway.conversations.lookup import CompactionWish, ConversationLookup
 from refold._gateway.conversations.plan_store import PlanStore
 from refold._gateway.conversations.planner import Planner
 from refold._gateway.conversations.provenance import StaleThinking
@@ -45,6 +46,7 @@ from refold._gateway.upstream.client import Upstream, from_upstream, to_upstream
 from refold._gateway.upstream.response import UpstreamAborted
 from refold._gateway.upstream.tunnel import open_tunnel
 from refold._gateway.wire.routes import is_stateless, route
+from refold._page.conversations import Conversations
 from refold.errors import SessionNotFound, StoreError, WriteConflict
 from refold.handlers import Handlers
 from refold.sessions import open_store
@@ -151,10 +153,14 @@ class Gateway:
         self._exchanges = Exchanges(
             settings, self._upstream, self.tracker, self._budgets, self._planner, self._native, deferred, self.metrics
         )
-        self._admin = Admin(settings, self.tracker, keeper, self._planner, self._exchanges, self.metrics)
-        acts = GatewayActs(store, keeper, self._planner, self._admin, handlers)
+        self._lookup = ConversationLookup(self.tracker, keeper, self._planner, self._exchanges)
+        acts = GatewayActs(store, keeper, self._planner, self._lookup, handlers)
         memory = GatewayMemory(self.tracker, self._budgets, self._planner, lambda: self.draining)
-        self._page = gateway_page(store, keeper.seal, self._auth, memory, acts)
+        conversations = Conversations(store, keeper.seal, memory, acts)
+        self._admin = Admin(
+            settings, self.tracker, keeper, self._planner, self._exchanges, self.metrics, self._lookup, conversations
+        )
+        self._page = gateway_page(conversations, self._auth)
         if settings.retention:
             offset = await keeper.now() - steady()
             self._retention_task = asyncio.create_task(self._delete_expired(settings.retention, offset))
@@ -361,7 +367,7 @@ class Gateway:
         if target is None:
             message = "this asks for a compaction without a history or a model: send both in the request"
             raise GatewayError(400, message, "bad_body")
-        plan = await self._admin.forced(target, CompactionWish(native.wish.instructions))
+        plan = await self._lookup.forced(target, CompactionWish(native.wish.instructions))
         self.metrics.exchanged(exchange.route.dialect.format, "compacted", 200)
         response = await native.answer(target, plan)
         log_request(exchange, Ready(b"", target=target, done="compacted"), 200, time.perf_counter() - begun)

@@ -21,12 +21,9 @@ if TYPE_CHECKING:
 
     from refold._gateway.conversations.budgets import Budgets
     from refold._gateway.conversations.conversation import Conversation
-    from refold._gateway.conversations.encryption import Seal
     from refold._gateway.conversations.planner import Planner
     from refold._gateway.conversations.tracker import ConversationTracker
     from refold._gateway.server.auth import Auth
-    from refold._page.acts import Acts
-    from refold.sessions import Store
 
 __all__ = ["PAGE", "GatewayMemory", "gateway_page", "is_page"]
 
@@ -38,10 +35,9 @@ def is_page(path: str) -> bool:
     return path == PAGE or path.startswith(PAGE + "/")
 
 
-def gateway_page(store: Store, seal: Seal, auth: Auth, memory: GatewayMemory, acts: Acts) -> ASGIApp:
+def gateway_page(conversations: Conversations, auth: Auth) -> ASGIApp:
     """Return the page of a gateway; processes that share its store know each other's viewers."""
-    conversations = Conversations(store, seal, memory, acts)
-    return page_app(conversations, _TokenViewers(auth), b"page" + store.salt())
+    return page_app(conversations, _TokenViewers(auth), b"page" + conversations.store.salt())
 
 
 class _TokenViewers:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from refold import policies
-from refold._gateway.admin import CompactionWish
 from refold._gateway.conversations.conversation import within
+from refold._gateway.conversations.lookup import CompactionWish
 from refold._gateway.conversations.planner import CompactionAborted
 from refold._gateway.server.asgi import GatewayError
 from refold._gateway.server.request_headers import RequestOptions
@@ -23,8 +23,8 @@ from refold.sessions._stores.protocol import GATEWAY_IDS
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from refold._gateway.admin import Admin
     from refold._gateway.conversations.conversation import Conversation
+    from refold._gateway.conversations.lookup import ConversationLookup
     from refold._gateway.conversations.plan_store import PlanStore
     from refold._gateway.conversations.planner import Planner
     from refold._gateway.conversations.plugin import CompactionTarget
@@ -42,10 +42,12 @@ PATIENCE = 10.0  # seconds for which an act waits until a request under way has 
 class GatewayActs:
     """Acts on the conversations of a gateway, and on the other sessions of its store."""
 
-    def __init__(self, store: Store, keeper: PlanStore, planner: Planner, admin: Admin, handlers: Handlers) -> None:
+    def __init__(
+        self, store: Store, keeper: PlanStore, planner: Planner, lookup: ConversationLookup, handlers: Handlers
+    ) -> None:
         self._keeper = keeper
         self._planner = planner
-        self._admin = admin
+        self._lookup = lookup
         self._handlers = handlers
         self._sessions = StoreActs(store, handlers=handlers)
 
@@ -76,7 +78,7 @@ class GatewayActs:
             pass  # a viewer is told that requests have it; `forced` waits for them as long as they take
         policy = policies.find(form.policy) if form.policy else None
         try:
-            plan = await self._admin.forced(target, CompactionWish(form.focus, None, form.goal, policy))
+            plan = await self._lookup.forced(target, CompactionWish(form.focus, None, form.goal, policy))
         except CompactionAborted:
             return ""
         except GatewayError as error:
@@ -103,7 +105,7 @@ class GatewayActs:
             if conversation.session_id:
                 revision = await self._keeper.rewound(conversation.session_id, to.plans, by, forward=forward)
             conversation.rewind(plans, revision, stored=bool(conversation.session_id))
-            await self._rest(history)
+            await self._lookup.rest(history.head.id)
 
     async def configure(self, history: History, settings: dict[str, Any], by: str) -> None:
         """Choose a policy for a conversation, or pin messages of it: its messages are stored from then on."""
@@ -123,23 +125,14 @@ class GatewayActs:
             await self._keeper.configure(conversation, settings, by)
             conversation.configure(policy, tuple(map(MessageId, ids)))
 
-    async def _rest(self, history: History) -> None:
-        """Let a conversation that was rewound be compacted again only when it has grown, or does not fit."""
-        target = await self._admin.target(history.head.id, None, RequestOptions())
-        if target is not None:
-            await self._planner.read(target)
-            conversation, bound = target.conversation, target.bound
-            tokens = conversation.measure(bound, conversation.fixed_part(target.dialect, bound))
-            conversation.begin_cooldown(tokens, bound.budget.window)
-
     def _in_memory(self, history: History) -> Conversation | None:
-        return self._admin.find(history.head.id, None)
+        return self._lookup.find(history.head.id, None)
 
     def _is_ours(self, history: History) -> bool:
         return self._in_memory(history) is not None or history.head.id.startswith(GATEWAY_IDS)
 
     async def _target(self, history: History, model: str = "") -> CompactionTarget:
-        target = await self._admin.target(history.head.id, None, RequestOptions(), model)
+        target = await self._lookup.target(history.head.id, None, RequestOptions(), model)
         if target is None:
             raise UsageError("the model of this conversation is not known here: name it")
         return target

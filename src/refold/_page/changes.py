@@ -105,6 +105,21 @@ def _way_back(history: History, step: int) -> Position | dict[str, Any] | None:
             return None
 
 
+def _forward(history: History) -> Proposal:
+    """Return what undoes the last rewind that is not undone.
+
+    Raises:
+        HTTPException: there is none since the last compaction (409).
+    """
+    for step in range(len(history.events), 0, -1):
+        event = history.events[step - 1]
+        if event.plan is not None:
+            break
+        if isinstance(event.entry, Rewound) and not event.entry.forward and _way_back(history, step) is not None:
+            return replace(_undone(history, step), forward=True)
+    raise HTTPException(409, "Nothing was rewound since the last compaction.")
+
+
 def _undone(history: History, step: int) -> Proposal:
     """Return what undoes an event.
 
@@ -264,6 +279,8 @@ def change_of(kind: str, values: Mapping[str, str], history: History) -> Proposa
             return _pin(history, message, off=values.get("off") == "1")
         case "policy":
             return _policy(history, values.get("policy", ""))
+        case "forward":
+            return _forward(history)
         case "rewind" if "plan" not in values:
             return _to_message(history, message)
         case "rewind":

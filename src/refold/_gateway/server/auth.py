@@ -58,6 +58,11 @@ class Caller(Struct, frozen=True):
         """The owner whose conversations the caller may see and change; None: those of all."""
         return None if self.admin else self.owner
 
+    @property
+    def name(self) -> str:
+        """The name of the token, which acts are recorded with."""
+        return f"{self.owner}/{self.token}" if self.owner else self.token
+
 
 ANYBODY = Caller()
 
