@@ -7,7 +7,7 @@ from collections import Counter
 from heapq import nlargest
 from itertools import chain
 from string import ascii_letters
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -30,7 +30,7 @@ from refold._text.graphemes import grapheme_prefix
 from refold.core.messages import File, Image, Message, Text, ToolCall, ToolResult, memoized
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence, Set
+    from collections.abc import Collection, Iterable, Sequence, Set
 
     from refold.core.view import View
 
@@ -140,7 +140,7 @@ def ledger(
     """
     pieces = _pieces(left)
     standing_words = words_in(standing)
-    best = _best_spellings(_scores(pieces, len(left), standing_words))
+    best = _best_spellings(pieces, len(left), standing_words)
     earlier = {_bare(written): (written, source) for written, source in before}
     for word, (written, _) in earlier.items():
         if word not in standing_words and word not in best:
@@ -151,67 +151,70 @@ def ledger(
         candidates = nlargest(AHEAD * limit, candidates)
     arguments = frozenset().union(*(argument_names(call) for message in left for call in message.calls))
     whole = standing_words | best.keys()
-    ranked = [each for each in _of_kinds(candidates, arguments) if not _is_rest(each[1], whole)]
-    folders = Folders(each.word for _, each, kind in ranked if kind == "path")
+    rests = {word[1:] for word in whole if word[:1] in LETTERS}
+    ranked = [each for each in _of_kinds(candidates, arguments) if not _is_rest(each[2], whole, rests)]
+    folders = Folders(word for _, word, _, kind in ranked if kind == "path")
     atoms: list[Atom] = []
-    sources: dict[int, str] = {}
-    beginnings: dict[int, str] = {}
+    sources = LazyTable(lambda number: _source(view, pieces[number]))
+    printers = LazyTable(lambda number: _printed_by(view, pieces[number]))
+    beginnings = LazyTable(lambda number: _text_of(pieces[number].part))
     labels: Counter[str] = Counter()
-    for negative, candidate, kind in ranked:
+    for negative, word, candidate, kind in ranked:
         if len(atoms) >= limit:
             break
-        word, number = candidate.word, candidate.number
-        if number != EARLIER and kind in PASSING and _only_printed(view, candidate, pieces[number]):
-            continue
+        number = candidate.number
         if number == EARLIER:
             written, source = earlier[word]
         else:
-            if kind in IN_CONTEXT and number not in beginnings:
-                beginnings[number] = _text_of(pieces[number].part)
-            written = _written(candidate, kind, pieces[number], beginnings.get(number, ""), folders)
-            source = sources.get(number) or sources.setdefault(number, _source(view, pieces[number]))
-        label = written.partition(" ")[0] if kind in ("number", "id") else ""
-        labels[label] += 1
-        if label in arguments:  # a setting of a tool's call
-            continue
-        if written and not (label and labels[label] > MOST_VALUES):  # more are a column of a table
+            if kind in PASSING and not candidate.used:  # nobody took it up
+                printer = printers[number]
+                if printer == "tool" or (printer == "command" and candidate.seen < REPEATED):
+                    continue
+            beginning = beginnings[number] if kind in IN_CONTEXT else ""
+            written = _written(candidate, kind, pieces[number], beginning, folders)
+            source = sources[number]
+        if kind in ("number", "id"):
+            label = written.partition(" ")[0]
+            labels[label] += 1
+            if label in arguments or (label and labels[label] > MOST_VALUES):  # of a call's setting, or of a column
+                continue
+        if written:
             atoms.append(Atom(word, source, -negative, "path" if kind == "words" else kind, written))
     return tuple(atoms)
 
 
-def _only_printed(view: View, candidate: _Candidate, piece: RemovedPiece) -> bool:
-    """Tell whether nobody took up a word that a tool printed: one that a command printed once, or one not of a file."""
-    if candidate.used or not isinstance(piece.part, ToolResult):
-        return False
-    call = view.call_of(piece.message, piece.part)
+def _printed_by(view: View, piece: RemovedPiece) -> Literal["command", "tool", ""]:
+    """Return what printed a piece, nothing where it is the content of a file or was written."""
+    call = view.call_of(piece.message, piece.part) if isinstance(piece.part, ToolResult) else None
     if call is None or reads(call) is not None:
-        return False
-    return candidate.seen < REPEATED or not is_shell(call)
+        return ""
+    return "command" if is_shell(call) else "tool"
 
 
-def _is_rest(candidate: _Candidate, known: Set[str]) -> bool:
+def _is_rest(candidate: _Candidate, known: Set[str], rests: Set[str]) -> bool:
     """Tell whether a word is another one without its first letter, as a tool cuts it, or behind the rest of an escape.
 
-    One that the assistant uses is not.
+    One that the assistant uses is not. `rests` are the words known without their first letters.
     """
     word = candidate.word
     if candidate.used > 1 or not word[:1].isalpha():
         return False
-    return any(letter + word in known for letter in LETTERS) or (word[0] in ESCAPED and word[1:] in known)
+    return word in rests or (word[0] in ESCAPED and word[1:] in known)
 
 
 def _of_kinds(
     candidates: Iterable[_Candidate], arguments: frozenset[str]
-) -> list[tuple[float, _Candidate, IdentifierKind]]:
-    """Return the candidates that are identifiers with their kind, best first by their score and its weight."""
-    ranked: list[tuple[float, _Candidate, IdentifierKind]] = []
+) -> list[tuple[float, str, _Candidate, IdentifierKind]]:
+    """Return the candidates that are identifiers with word and kind, best first by their score and its weight."""
+    ranked: list[tuple[float, str, _Candidate, IdentifierKind]] = []
     for candidate in candidates:
-        kind = candidate.kind
-        once = not candidate.used and candidate.seen < REPEATED
-        junk = kind is None or candidate.word in arguments or (once and kind in ("id", "number"))
-        if kind and not junk:
-            ranked.append((-candidate.score * WEIGHTS[kind], candidate, kind))
-    ranked.sort(key=lambda each: (each[0], each[1].word))
+        kind, word = candidate.kind, candidate.word
+        if kind is None or word in arguments:
+            continue
+        if kind in ("id", "number") and not candidate.used and candidate.seen < REPEATED:
+            continue
+        ranked.append((-candidate.score * WEIGHTS[kind], word, candidate, kind))
+    ranked.sort()  # no two have the same word
     return ranked
 
 
@@ -251,8 +254,8 @@ def _bare(written: str) -> str:
     return written.partition("://")[2].strip(AROUND) or written.strip(AROUND)
 
 
-def _scores(pieces: Sequence[RemovedPiece], messages: int, standing: set[str]) -> Iterator[_Candidate]:
-    """Yield the identifiers of pieces with their score and the piece that holds them last."""
+def _best_spellings(pieces: Sequence[RemovedPiece], messages: int, standing: Collection[str]) -> dict[str, _Candidate]:
+    """Return the best candidate of each identifier of pieces: it may stand with and without signs around it."""
     words_of = [
         _of_texts(piece.message)[piece.part.text] if isinstance(piece.part, Text) else identifiers_of(piece.part)
         for piece in pieces
@@ -260,11 +263,12 @@ def _scores(pieces: Sequence[RemovedPiece], messages: int, standing: set[str]) -
     of_pieces = list(zip(pieces, words_of, strict=True))
     used = Counter(chain.from_iterable([words for piece, words in of_pieces if piece.own]))
     seen = Counter(chain.from_iterable([words for piece, words in of_pieces if not piece.own]))
-    last: dict[str, int] = {}
+    last: dict[str, int] = {}  # the piece that holds a spelling last
     for number, words in enumerate(words_of):
         last.update(dict.fromkeys(words, number))
     late = [LATE * (piece.position + 1) / messages for piece in pieces]
     uses, sightings = used.get, seen.get  # a counter's own look-up is slow where it has nothing
+    best: dict[str, _Candidate] = {}
     for raw, number in last.items():
         if raw in standing:
             continue
@@ -273,17 +277,11 @@ def _scores(pieces: Sequence[RemovedPiece], messages: int, standing: set[str]) -
         if word in standing:
             continue
         own, by_tools = uses(raw, 0), sightings(raw, 0)
-        worth = OWN_WORTH[min(own, MANY)] + SEEN_WORTH[min(by_tools, MANY)] + late[number]
-        yield _Candidate(worth / spelling.penalty, word, number, raw, own, by_tools, spelling.kind)
-
-
-def _best_spellings(candidates: Iterable[_Candidate]) -> dict[str, _Candidate]:
-    """Return the best candidate of each word: it may stand with and without signs around it."""
-    best: dict[str, _Candidate] = {}
-    for candidate in candidates:
-        known = best.get(candidate.word)
-        if known is None or known.score < candidate.score:
-            best[candidate.word] = candidate
+        worth = OWN_WORTH[own if own < MANY else MANY] + SEEN_WORTH[by_tools if by_tools < MANY else MANY]
+        score = (worth + late[number]) / spelling.penalty
+        known = best.get(word)
+        if known is None or known.score < score:
+            best[word] = _Candidate(score, word, number, raw, own, by_tools, spelling.kind)
     return best
 
 
