@@ -107,6 +107,16 @@ SETS = re.compile(  # how a user sets a value or makes a choice, where no pin sa
     r"にして|使って|不用|用.{1,20}不要|쓰지|사용해",
     re.I,
 )
+# One of these stands in what they find in ASCII, in small letters: most turns have none, and need no search.
+REVERTING = (
+    *("undid", "reverted", "rolled back", "threw away", "undo ", "revert ", "roll back", "scratch that"),
+    *("annule", "deshaz", "desfaz"),
+)
+SETTING = (
+    *("use", "need", "ought", "let", "go with", "'ll ", " will ", "make ", "i'd ", " would ", "want", "relevant"),
+    *("necessary", "instead of", "good enough", "is fine", "nimm ", "verwende ", "wir ", "utilise", "garde", "usa "),
+    "deja ",
+)
 ASKING = re.compile(  # or says what is seen or supposed
     r"^(?:(?:so|and|ok(?:ay)?|now|but|also|please|yeah|wait|alright|well)\b[\s,.]*)*"
     r"(?:(?:should|shall|can|could|would|will|may) (?:we|you|i|it|this|that|these|those|they|the|there|my|our|any)\b|"
@@ -266,7 +276,7 @@ def _reverted(transcript: Transcript) -> dict[MessageId, int]:
     return {
         message.id: numbers[after.id]
         for message, after in pairwise(turns)
-        if REVERTS.search(own_text(after)[:LOOKED_AT])
+        if _may_hold(text := own_text(after)[:LOOKED_AT], REVERTING) and REVERTS.search(text)
     }
 
 
@@ -318,8 +328,13 @@ def _rulings(message: Message) -> tuple[str, ...]:
         if len(sentence := each.strip()) <= RULING
         and not (sentence.endswith(("?", "？")) or ASKING.match(sentence) or (asking and not VOICE.search(sentence)))
         and (len(sentence) if UNSPACED.search(sentence) else len(sentence.split())) >= FEWEST
-        and (sentence in pinned or SETS.search(sentence))
+        and (sentence in pinned or (_may_hold(sentence, SETTING) and SETS.search(sentence)))
     )
+
+
+def _may_hold(text: str, words: tuple[str, ...]) -> bool:
+    """Tell quickly whether a text may hold one of these words; of what is not ASCII nothing is known."""
+    return not text.isascii() or any(map(text.lower().__contains__, words))
 
 
 def _request_line(message: Message) -> str:
