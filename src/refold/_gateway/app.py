@@ -7,9 +7,11 @@ import logging
 import re
 import time
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import unquote
 
+from msgspec import Struct
+from msgspec.structs import replace
 from starlette.routing import Router
 
 from refold._gateway.admin import Admin, is_ours
@@ -38,7 +40,7 @@ from refold._gateway.server.asgi import (
     receive_in_time,
     too_large,
 )
-from refold._gateway.server.auth import Auth, check_path, reject_duplicate_headers
+from refold._gateway.server.auth import ANYBODY, Auth, check_path, reject_duplicate_headers
 from refold._gateway.server.connection import connection_of
 from refold._gateway.server.relay import WhileConnected, relay
 from refold._gateway.server.request_headers import request_options
@@ -54,13 +56,17 @@ from refold.sessions import open_store
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from multidict import CIMultiDict
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
+    from yarl import URL
 
     from refold._gateway.conversations.conversation import Conversation
     from refold._gateway.native.compaction import NativeExchange
     from refold._gateway.server.asgi import Headers
     from refold._gateway.server.auth import Admission, Caller
+    from refold._gateway.server.connection import ClientConnection
+    from refold._gateway.server.request_headers import RequestOptions
     from refold._gateway.settings import GatewaySettings
     from refold._gateway.wire.routes import Route
     from refold.sessions import Store
@@ -72,6 +78,30 @@ STORE_TIMEOUT = 3.0  # seconds that a request waits for a store that others lock
 TELL = 2.0  # seconds for which the figures that other workers know of this one are old at most
 CLOCK_STEP = 60.0  # seconds by which the store's clock and this machine's may drift apart between two looks
 REALTIME = re.compile(r"(?:/.+)?/realtime")  # paths of the WebSockets that are carried
+
+
+class _ChatHead(Struct, frozen=True):
+    """What the head of a chat request says of how it is sent upstream; `max_body` is how long its body may be."""
+
+    url: URL
+    headers: CIMultiDict[str]
+    options: RequestOptions
+    encoding: bytes
+    max_body: int
+
+
+class _Head(Struct, frozen=True):
+    """What the head of a request says: who serves it, and for whom; `scope` and `path` hold no token.
+
+    Nothing here follows from its content-length, so that it holds for each request that repeats the rest of the head.
+    """
+
+    scope: Scope
+    serves: Literal["page", "gateway", "websocket", "chat", "upstream"]
+    path: str
+    route: Route
+    caller: Caller = ANYBODY
+    chat: _ChatHead | None = None
 
 
 class Gateway:
@@ -88,13 +118,23 @@ class Gateway:
         self._lifespan_router = Router(lifespan=self._lifespan)
         self.failed: Exception | None = None  # why startup failed
         self.draining = False  # requests that run are answered, and no others taken
+        self.running = 0  # requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or run from startup to shutdown."""
         if scope["type"] == "lifespan":
             await self._lifespan_router(scope, receive, send)
         elif scope["type"] == "http":
-            await self._serve(scope, receive, send)
+            connection = connection_of(scope)
+            if connection is not None:
+                connection.request_began()
+            self.running += 1
+            try:
+                await self._serve(scope, connection, receive, send)
+            finally:
+                self.running -= 1
+                if connection is not None:
+                    connection.request_ended()
 
     @asynccontextmanager
     async def _lifespan(self, app: object) -> AsyncIterator[None]:
@@ -191,32 +231,31 @@ class Gateway:
                 ):
                     self.tracker.forget(conversation.id, deleted=True)
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers: dict[bytes, bytes] = dict(scope["headers"])
-        original = scope["raw_path"].decode("latin-1")  # not unquoted: an escaped line end must stay escaped
-        where = route(scope["method"], original, headers)
+    async def _serve(self, scope: Scope, connection: ClientConnection | None, receive: Receive, send: Send) -> None:
+        head: _Head | None = connection.known_head if connection is not None else None
         try:
-            if is_page(original):
-                await self._serve_page(scope, original, headers, receive, send)
+            if head is None:
+                head = self._read_head(scope)
+                if head.serves == "chat":
+                    head = replace(head, chat=self._chat_head(head))
+                    if connection is not None and self._auth.is_constant:
+                        connection.remember(head)
+            else:
+                self._auth.check_rate(head.caller)
+            self._check_draining(head.path)
+            if head.chat is not None:
+                await self._serve_chat(head, head.chat, scope, connection, receive, send)
                 return
-            admission = self._admitted(scope, original, headers)
-            caller, path = admission.caller, admission.path
-            self._check_draining(path)
-            if path is not original:
-                where = route(scope["method"], path, headers)
-            if admission.headers is not scope["headers"] or admission.query is not scope["query_string"]:
-                scope = {**scope, "headers": admission.headers, "query_string": admission.query}
-            if not is_ours(path, headers):
-                if asks_for_websocket(scope, headers):
-                    await self._tunnel(scope, path, where, caller, receive, send)
-                elif where.kind == "other":
-                    await self._forward(scope, path, where, caller, receive, send)
-                else:
-                    await self._serve_chat(scope, path, where, caller, headers, receive, send)
+            if head.serves == "websocket":
+                await self._tunnel(head, connection, receive, send)
+                return
+            if head.serves == "upstream":
+                await self._forward(head, connection, receive, send)
                 return
         except GatewayError as error:
-            self.metrics.refused(where.dialect.provider, error.code)
-            await error_response(where.dialect.provider, error)(scope, receive, send)
+            provider = (head.route if head is not None else _route_of(scope)).dialect.provider
+            self.metrics.refused(provider, error.code)
+            await error_response(provider, error)(scope, receive, send)
             return
         except ClientDisconnected:
             return
@@ -224,23 +263,59 @@ class Gateway:
             raise
         except Exception as error:  # a bug of the gateway
             log_bug(error)
-            self.metrics.refused(where.dialect.provider, "internal")
+            provider = (head.route if head is not None else _route_of(scope)).dialect.provider
+            self.metrics.refused(provider, "internal")
             with suppress(RuntimeError):  # the response has begun and can only be cut
-                await error_response(where.dialect.provider, internal_error(error))(scope, receive, send)
+                await error_response(provider, internal_error(error))(scope, receive, send)
             raise
-        state = {**scope.get("state", {}), "provider": where.dialect.provider, "caller": caller}
-        await self._admin.app({**scope, "path": unquote(path), "state": state}, receive, send)
+        if head.serves == "page":
+            path = head.path if head.path != PAGE else f"{PAGE}/"
+            await self._page({**scope, "root_path": PAGE, "path": unquote(path)}, receive, send)
+            return
+        state = {**scope.get("state", {}), "provider": head.route.dialect.provider, "caller": head.caller}
+        await self._admin.app({**head.scope, "path": unquote(head.path), "state": state}, receive, send)
 
-    async def _serve_page(
-        self, scope: Scope, path: str, headers: dict[bytes, bytes], receive: Receive, send: Send
-    ) -> None:
-        """Serve the page, which knows its viewers by the gateway's tokens, and by cookies that it made of them."""
-        self._check_draining(path)
-        if len(headers) != len(scope["headers"]):
-            reject_duplicate_headers(scope["headers"])
-        check_path(path)
-        await self._page(
-            {**scope, "root_path": PAGE, "path": unquote(path if path != PAGE else f"{PAGE}/")}, receive, send
+    def _read_head(self, scope: Scope) -> _Head:
+        """Return what the head of a request says, if it may be served.
+
+        Raises:
+            GatewayError: it may not.
+        """
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        original = scope["raw_path"].decode("latin-1")  # not unquoted: an escaped line end must stay escaped
+        where = route(scope["method"], original, headers)
+        if is_page(original):  # which knows its viewers by tokens, and by cookies that it made of them
+            if len(headers) != len(scope["headers"]):
+                reject_duplicate_headers(scope["headers"])
+            check_path(original)
+            return _Head(scope, "page", original, where)
+        admission = self._admitted(scope, original, headers)
+        caller, path = admission.caller, admission.path
+        if path is not original:
+            where = route(scope["method"], path, headers)
+        if admission.headers is not scope["headers"] or admission.query is not scope["query_string"]:
+            scope = {**scope, "headers": admission.headers, "query_string": admission.query}
+        if is_ours(path, headers):
+            return _Head(scope, "gateway", path, where, caller)
+        if asks_for_websocket(scope, headers):
+            return _Head(scope, "websocket", path, where, caller)
+        return _Head(scope, "upstream" if where.kind == "other" else "chat", path, where, caller)
+
+    def _chat_head(self, head: _Head) -> _ChatHead:
+        """Return what the head of a chat request says of how it is sent.
+
+        Raises:
+            GatewayError: its provider or one of its options is not known.
+        """
+        scope, caller, provider, limit = head.scope, head.caller, head.route.dialect.provider, self.settings.max_body
+        by_name: dict[bytes, bytes] = dict(scope["headers"])
+        url = self._upstream.address(provider, head.path, scope["query_string"])
+        return _ChatHead(
+            url,
+            self._upstream.headers(provider, scope["headers"], url),
+            request_options(by_name, self.settings, caller.owner),
+            by_name.get(b"content-encoding", b""),
+            min(caller.max_body or limit, limit),
         )
 
     def _check_draining(self, path: str) -> None:
@@ -265,13 +340,12 @@ class Gateway:
             raise GatewayError(426, message, "websocket")
         return admission
 
-    async def _forward(
-        self, scope: Scope, path: str, where: Route, caller: Caller, receive: Receive, send: Send
-    ) -> None:
+    async def _forward(self, head: _Head, connection: ClientConnection | None, receive: Receive, send: Send) -> None:
         """Forward a request without a conversation: both bodies pass as they arrive, of any size the caller may send.
 
         What a provider stores for one of the gateway's own keys may be of any owner, so it is for administrators.
         """
+        scope, path, where, caller = head.scope, head.path, head.route, head.caller
         provider = where.dialect.provider
         if provider in self.settings.upstream_keys and not caller.admin and not is_stateless(scope["method"], path):
             message = f"with the gateway's key for {provider} only models can be used, not what the provider stores"
@@ -280,31 +354,30 @@ class Gateway:
         headers: Headers = scope["headers"]
         length = [(name, value) for name, value in headers if name == b"content-length"]
         has_body = bool(length and length[0][1] != b"0") or any(name == b"transfer-encoding" for name, _ in headers)
-        connected = WhileConnected(scope, receive, body_follows=has_body)
+        connected = WhileConnected(connection, receive, body_follows=has_body)
         if caller.max_body and length and length[0][1].isdigit() and int(length[0][1]) > caller.max_body:
             raise too_large(caller.max_body)
         body = _parts(receive, self.settings.body_timeout, connected, caller.max_body) if has_body else None
         begun = time.perf_counter()
         with connected:
-            headers = [*self._upstream.authorized(provider, to_upstream(headers), url), *length]
-            answer = await self._upstream.send(scope["method"], url, headers, body)
+            sent = self._upstream.headers(provider, headers, url)
+            sent.extend((name.decode(), value.decode("latin-1")) for name, value in length)
+            answer = await self._upstream.send(scope["method"], url, sent, body)
             try:
                 await relay(send, answer, from_upstream(answer))
             finally:
                 answer.close()
                 log_forwarded(where, answer.status, time.perf_counter() - begun)
 
-    async def _tunnel(
-        self, scope: Scope, path: str, where: Route, caller: Caller, receive: Receive, send: Send
-    ) -> None:
+    async def _tunnel(self, head: _Head, connection: ClientConnection | None, receive: Receive, send: Send) -> None:
         """Carry a WebSocket between client and provider, as bytes, once the provider has accepted it."""
-        provider, connection = where.dialect.provider, connection_of(scope)
-        if connection is None or (provider in self.settings.upstream_keys and not caller.admin):
+        scope, provider = head.scope, head.route.dialect.provider
+        if connection is None or (provider in self.settings.upstream_keys and not head.caller.admin):
             raise GatewayError(403, "a WebSocket needs a key of the client's own", "shared_key", CLOSE)
-        url = self._upstream.address(provider, path, scope["query_string"])
+        url = self._upstream.address(provider, head.path, scope["query_string"])
         headers = self._upstream.authorized(provider, to_upstream(scope["headers"]), url)
         timeout = self.settings.timeout
-        with WhileConnected(scope, receive):
+        with WhileConnected(connection, receive):
             answer = await open_tunnel(url, headers, self.settings.connect_timeout, timeout)
         try:
             if answer.accepted:
@@ -319,39 +392,31 @@ class Gateway:
 
     async def _serve_chat(
         self,
+        head: _Head,
+        chat: _ChatHead,
         scope: Scope,
-        path: str,
-        where: Route,
-        caller: Caller,
-        by_name: dict[bytes, bytes],
+        connection: ClientConnection | None,
         receive: Receive,
         send: Send,
     ) -> None:
-        headers: Headers = scope["headers"]
-        url = self._upstream.address(where.dialect.provider, path, scope["query_string"])
-        options = request_options(by_name, self.settings, caller.owner)
-        most = min(caller.max_body or self.settings.max_body, self.settings.max_body)
-        raw = await read_body(receive, by_name, most, *self._body_timeouts(scope))
+        if connection is not None and connection.has_whole_body:
+            raw = await read_body(receive, {}, chat.max_body, None)
+        else:
+            timeouts = self.settings.body_timeout, self.settings.upload_timeout
+            raw = await read_body(receive, dict(scope["headers"]), chat.max_body, *timeouts)
         begun = time.perf_counter()
-        encoding = by_name.get(b"content-encoding", b"")
-        plain = await self._exchanges.decompressed(raw, encoding, most) if encoding else raw
-        exchange = Exchange(where, url, headers, options, raw, plain)
-        with WhileConnected(scope, receive):
+        encoding = chat.encoding
+        plain = await self._exchanges.decompressed(raw, encoding, chat.max_body) if encoding else raw
+        exchange = Exchange(head.route, chat.url, chat.headers, chat.options, raw, plain)
+        with WhileConnected(connection, receive):
             native = await self._native.begin(exchange)
             if native is None:
                 await self._exchanges.run(exchange, send, begun)
-            elif native.wish.now and where.kind != "count":
+            elif native.wish.now and head.route.kind != "count":
                 response = await self._compacted(native, begun)
                 await response(scope, receive, send)
             else:
                 await self._exchanges.run(native.exchange, send, begun)
-
-    def _body_timeouts(self, scope: Scope) -> tuple[float | None, float | None]:
-        """Return the seconds in which each part and the whole of a body must arrive; None where it has arrived."""
-        connection = connection_of(scope)
-        if connection is not None and connection.has_whole_body:
-            return None, None
-        return self.settings.body_timeout, self.settings.upload_timeout
 
     async def _compacted(self, native: NativeExchange, begun: float) -> Response:
         """Return the answer to a request that asks for a compaction alone.
@@ -372,6 +437,10 @@ class Gateway:
         response = await native.answer(target, plan)
         log_request(exchange, Ready(b"", target=target, done="compacted"), 200, time.perf_counter() - begun)
         return response
+
+
+def _route_of(scope: Scope) -> Route:
+    return route(scope["method"], scope["raw_path"].decode("latin-1"), dict(scope["headers"]))
 
 
 def asks_for_websocket(scope: Scope, headers: dict[bytes, bytes]) -> bool:

@@ -24,7 +24,7 @@ from refold._gateway.server.asgi import GatewayError
 from refold._gateway.server.relay import relay
 from refold._gateway.server.request_headers import decompressed
 from refold._gateway.server.response_headers import response_headers, set_span_attributes
-from refold._gateway.upstream.client import from_upstream, to_upstream
+from refold._gateway.upstream.client import from_upstream
 from refold._gateway.wire.body import spliced
 from refold._gateway.wire.response_observer import ResponseObserver, beginning, refused
 from refold.core.budget import Share
@@ -375,14 +375,13 @@ class Exchanges:
         return changed
 
     def _send(self, exchange: Exchange, ready: Ready) -> Awaitable[UpstreamResponse]:
-        headers = self._upstream.authorized(
-            exchange.route.dialect.provider, to_upstream(exchange.headers), exchange.url
-        )
-        if ready.plain:
-            headers = [(name, value) for name, value in headers if name != b"content-encoding"]
-        if ready.recalls is not None or exchange.native is not None:  # an answer that may have to be changed
-            headers = [(name, value) for name, value in headers if name != b"accept-encoding"]
-            headers.append((b"accept-encoding", b"identity"))
+        headers, edits = exchange.headers, ready.recalls is not None or exchange.native is not None
+        if edits or (ready.plain and "content-encoding" in headers):
+            headers = headers.copy()
+            if ready.plain:
+                headers.popall("content-encoding", None)
+            if edits:  # an answer that may have to be changed
+                headers["accept-encoding"] = "identity"
         return self._upstream.send("POST", exchange.url, headers, ready.body)
 
     async def _recalling(self, exchange: Exchange, ready: Ready, answer: UpstreamResponse, send: Send) -> None:

@@ -9,7 +9,7 @@ from yarl import URL
 
 from refold._gateway.server.asgi import GatewayError
 from refold._gateway.settings import GatewaySettings
-from refold._gateway.upstream.client import STALE, Upstream
+from refold._gateway.upstream.client import STALE, Upstream, sendable
 from refold._gateway.upstream.response import UpstreamAborted, UpstreamResponse
 
 Headers = list[tuple[bytes, bytes]]
@@ -66,7 +66,7 @@ def test_a_request_goes_out_as_it_is_and_connections_are_used_again() -> None:
 
     async def talk(pool: Upstream, url: URL) -> None:
         for body in (b"{}", b"x" * 100_000, b""):
-            answer = await pool.send("POST", url, headers, body)
+            answer = await pool.send("POST", url, sendable(headers), body)
             assert answer.status == 200
             assert await answer.read() == b"ok"
 
@@ -83,7 +83,7 @@ def test_a_header_that_would_end_its_line_is_refused_before_anything_is_sent(val
 
     async def talk(pool: Upstream, url: URL) -> None:
         with pytest.raises(GatewayError, match="not one line"):
-            await pool.send("POST", url, [(b"x-name", value)], b"{}")
+            await pool.send("POST", url, sendable([(b"x-name", value)]), b"{}")
 
     run(upstream, talk)
     assert upstream.connections == 0
@@ -93,7 +93,7 @@ def test_an_early_hint_is_passed_over_and_the_answer_is_the_one_that_follows() -
     upstream = Server(b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n" + ANSWER)
 
     async def talk(pool: Upstream, url: URL) -> None:
-        answer = await pool.send("POST", url, [], b"{}")
+        answer = await pool.send("POST", url, sendable([]), b"{}")
         assert answer.status == 200
         assert await answer.read() == b"ok"
 
@@ -104,7 +104,7 @@ def test_an_early_hint_is_passed_over_and_the_answer_is_the_one_that_follows() -
 def test_an_upstream_that_leaves_or_misspeaks_cannot_be_reached(said: bytes) -> None:
     async def talk(pool: Upstream, url: URL) -> None:
         with pytest.raises(GatewayError, match="cannot be reached"):
-            await pool.send("POST", url, [], b"{}")
+            await pool.send("POST", url, sendable([]), b"{}")
 
     run(Server(said), talk)
 
@@ -119,7 +119,7 @@ def test_an_answer_that_does_not_come_times_out_and_its_connection_is_not_used_a
     async def talk(pool: Upstream, url: URL) -> None:
         for _ in range(2):
             with pytest.raises(GatewayError, match="in time"):
-                await pool.send("POST", url, [], b"{}")
+                await pool.send("POST", url, sendable([]), b"{}")
 
     run(upstream, talk, read=0.2)
     assert upstream.connections == 2
@@ -156,7 +156,7 @@ class Leaving(Server):
 
 
 async def asked(pool: Upstream, url: URL) -> bytes:
-    answer = await pool.send("POST", url, [], b"{}")
+    answer = await pool.send("POST", url, sendable([]), b"{}")
     return await answer.read()
 
 
@@ -175,7 +175,9 @@ def test_a_request_is_sent_again_on_a_connection_that_was_never_used_and_only_on
     upstream = Leaving(ANSWER, ANSWER, after=(1, 1, 0))
 
     async def talk(pool: Upstream, url: URL) -> None:
-        both = await asyncio.gather(pool.send("POST", url, [], b"{}"), pool.send("POST", url, [], b"{}"))
+        both = await asyncio.gather(
+            pool.send("POST", url, sendable([]), b"{}"), pool.send("POST", url, sendable([]), b"{}")
+        )
         assert [await answer.read() for answer in both] == [b"ok", b"ok"]
         with pytest.raises(GatewayError):
             await asked(pool, url)
@@ -236,7 +238,7 @@ def test_a_piece_that_was_put_back_is_read_again_before_what_follows() -> None:
     upstream = Server(ANSWER)
 
     async def talk(pool: Upstream, url: URL) -> None:
-        response = await pool.send("POST", url, [], b"{}")
+        response = await pool.send("POST", url, sendable([]), b"{}")
         response.unread(await response.read())
         response.unread(b"[")
         assert not response.at_end
@@ -254,7 +256,7 @@ def test_a_body_that_breaks_off_raises_one_error_however_it_is_read() -> None:
 
     async def talk(pool: Upstream, url: URL) -> None:
         for read in (UpstreamResponse.read, UpstreamResponse.read_any):
-            response = await pool.send("POST", url, [], b"{}")
+            response = await pool.send("POST", url, sendable([]), b"{}")
             with pytest.raises(UpstreamAborted, match="ClientPayloadError") as aborted:
                 await read(response)
             assert aborted.value.refusal().status == 502

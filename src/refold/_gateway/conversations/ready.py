@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 if TYPE_CHECKING:
+    from multidict import CIMultiDict
     from yarl import URL
 
     from refold._gateway.conversations.conversation import ReportedUsage
     from refold._gateway.conversations.plugin import CompactionTarget
     from refold._gateway.native.compaction import NativeExchange
     from refold._gateway.recall.response_rounds import Recalls
-    from refold._gateway.server.asgi import Headers
     from refold._gateway.server.request_headers import RequestOptions
     from refold._gateway.wire.routes import Route
     from refold.core.budget import Usage
@@ -38,12 +38,14 @@ class Ready(Struct):
 class Exchange(Struct, frozen=True):
     """One request of a client: its address, what it asks, and its body decompressed (None where it cannot be read).
 
+    `headers` are those that the provider gets.
+
     `native` is there where it concerns the provider's own compaction.
     """
 
     route: Route
     url: URL
-    headers: Headers
+    headers: CIMultiDict[str]
     options: RequestOptions
     raw: bytes
     plain: bytes | None

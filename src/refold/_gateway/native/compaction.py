@@ -92,6 +92,7 @@ __all__ = ["NativeCompaction", "NativeExchange"]
 
 FORMATS = frozenset({"anthropic", "openai-responses"})
 WORD = b"compaction"
+BETA = "anthropic-beta"
 ITEM = re.compile(rb'"type"\s*:\s*"(?:%s|%s)"' % ("|".join(sorted(ITEMS)).encode(), TRIGGER.encode()))
 ANSWERED = 10_000  # conversations of which it is remembered for which plan their client got an item
 USER_BYTES = 80_000  # bytes of the newest messages of the user that stand beside an item of OpenAI's
@@ -140,7 +141,7 @@ class NativeCompaction:
             return None
         items = WORD in plain and ITEM.search(plain) is not None
         asks = any(b'"%b"' % key.encode() in plain for key in ASKING)
-        betas = any(name == b"anthropic-beta" and _without_betas(value) != value for name, value in exchange.headers)
+        betas = any(_without_betas(value) != value for value in exchange.headers.getall(BETA, ()))
         if not (items or asks or betas or route.kind == "compact"):
             return None
         try:
@@ -169,10 +170,11 @@ class NativeCompaction:
         if format == "openai-responses" and raws and TRIGGER.encode() in bytes(raws[-1]):
             raws = raws[:-1]
         plain = rebuilt(body, route.dialect.messages, raws, without=ASKING)
-        headers = [
-            (name, _without_betas(value) if name == b"anthropic-beta" else value) for name, value in exchange.headers
-        ]
-        exchange = replace(exchange, headers=[each for each in headers if each != (b"anthropic-beta", b"")])
+        headers = exchange.headers.copy()
+        for value in headers.popall(BETA, ()):
+            if remaining := _without_betas(value):
+                headers.add(BETA, remaining)
+        exchange = replace(exchange, headers=headers)
         return NativeExchange(self, exchange, plain, wish, model, body, expanded.plans)
 
     def first_answer(self, conversation: str, plan: str) -> bool:
@@ -230,7 +232,8 @@ class NativeExchange:
         options = exchange.options
         if wish.threshold and options.trigger is None:
             options = replace(options, trigger=policies.threshold(wish.threshold))
-        headers = [each for each in exchange.headers if each[0] != b"content-encoding"]
+        headers = exchange.headers.copy()
+        headers.popall("content-encoding", None)
         self.exchange = replace(exchange, raw=plain, plain=plain, options=options, headers=headers, native=self)
 
     @property
@@ -383,9 +386,9 @@ def _opened(plain: bytes, route: Route) -> ParsedBody | None:
     return body
 
 
-def _without_betas(value: bytes) -> bytes:
+def _without_betas(value: str) -> str:
     """Return the value of a header without the betas that an emulated request does not use."""
-    return b",".join(each for each in value.split(b",") if each.strip().decode("latin-1") not in BETAS)
+    return ",".join(each for each in value.split(",") if each.strip() not in BETAS)
 
 
 def _users(raws: Sequence[Bytes]) -> list[Any]:

@@ -9,8 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
-
-from refold._gateway.server.asgi import Headers
+from multidict import CIMultiDict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["compaction_span", "span", "watched"]
 
 PROVIDERS = {"openai": "openai", "anthropic": "anthropic", "gemini": "gcp.gemini"}
-CONTEXT = frozenset({b"traceparent", b"tracestate"})  # the headers in which W3C's Trace Context names a parent
+CONTEXT = ("traceparent", "tracestate")  # the headers in which W3C's Trace Context names a parent
 
 
 class ExchangeSpan(Struct):
@@ -30,7 +29,7 @@ class ExchangeSpan(Struct):
     """
 
     tell: Callable[[str, Any], None]
-    headers: Headers
+    headers: CIMultiDict[str]
 
 
 def watched() -> bool:
@@ -39,7 +38,7 @@ def watched() -> bool:
 
 
 @contextmanager
-def span(provider: str, operation: str, address: str, headers: Headers) -> Iterator[ExchangeSpan | None]:
+def span(provider: str, operation: str, address: str, headers: CIMultiDict[str]) -> Iterator[ExchangeSpan | None]:
     """Trace one exchange, below the client's own span if its headers name one; yields None where nobody would see it.
 
     Spans that begin within the block are its children.
@@ -53,15 +52,17 @@ def span(provider: str, operation: str, address: str, headers: Headers) -> Itera
 
     attributes = {"gen_ai.operation.name": operation, "gen_ai.provider.name": PROVIDERS[provider]}
     propagator = TraceContextTextMapPropagator()
-    parent = propagator.extract({name.decode(): value.decode("latin-1") for name, value in headers if name in CONTEXT})
+    parent = propagator.extract({name: headers[name] for name in CONTEXT if name in headers})
     started = tracer.start_span(
         operation, parent, kind=SpanKind.CLIENT, attributes=attributes | {"server.address": address}
     )
     with use_span(started, record_exception=False, set_status_on_exception=False):
         own: dict[str, str] = {}
         propagator.inject(own)
-        sent = [header for header in headers if header[0] not in CONTEXT]
-        sent += [(name.encode(), value.encode("latin-1")) for name, value in own.items()]
+        sent = headers.copy()
+        for name in CONTEXT:
+            sent.popall(name, None)
+        sent.extend(own)
         with _ended(started):
             yield ExchangeSpan(lambda name, value: _tell(started, name, value), sent)
 

@@ -11,6 +11,8 @@ from starlette.responses import Response
 from refold._gateway.wire.routes import error_body
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.types import Message, Receive
 
 __all__ = [
@@ -45,9 +47,11 @@ class ClientDisconnected(Exception):  # no response can be sent any more
 
 
 async def read_body(
-    receive: Receive, headers: dict[bytes, bytes], limit: int, timeout: float | None, whole: float | None = None
+    receive: Receive, headers: Mapping[bytes, bytes], limit: int, timeout: float | None, whole: float | None = None
 ) -> bytes:
     """Return a request's whole body; the timeouts, in seconds, are for each part and for the whole of it.
+
+    Without a timeout it is known to have arrived, and needs no headers that announce it.
 
     Raises:
         GatewayError: it is longer than the limit (413), or does not arrive in time (408).
@@ -60,7 +64,7 @@ async def read_body(
     size = 0
     deadline = None if whole is None else time.monotonic() + whole
     while True:
-        message = await receive_in_time(receive, timeout)
+        message = await (receive() if timeout is None else receive_in_time(receive, timeout))
         if message["type"] == "http.disconnect":
             raise ClientDisconnected
         if deadline is not None and time.monotonic() > deadline:
@@ -75,14 +79,12 @@ async def read_body(
             return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
-async def receive_in_time(receive: Receive, timeout: float | None) -> Message:
-    """Return the next message from a client; without a timeout if it is known to have arrived.
+async def receive_in_time(receive: Receive, timeout: float) -> Message:
+    """Return the next message from a client.
 
     Raises:
         GatewayError: it does not arrive in time (408).
     """
-    if timeout is None:
-        return await receive()
     try:
         async with asyncio.timeout(timeout):
             return await receive()

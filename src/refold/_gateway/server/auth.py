@@ -24,7 +24,16 @@ if TYPE_CHECKING:
     from refold._gateway.server.tokens import Token
     from refold._gateway.settings import GatewaySettings
 
-__all__ = ["CREDENTIALS", "Admission", "Auth", "Caller", "check_path", "check_same_origin", "reject_duplicate_headers"]
+__all__ = [
+    "ANYBODY",
+    "CREDENTIALS",
+    "Admission",
+    "Auth",
+    "Caller",
+    "check_path",
+    "check_same_origin",
+    "reject_duplicate_headers",
+]
 
 OPEN = frozenset({"/livez", "/readyz"})  # called by probes that have no token
 SINGLE = frozenset(
@@ -87,6 +96,11 @@ class Auth:
         self._rate = settings.rate
         self._buckets: dict[str, tuple[float, float]] = {}  # requests that are left, and when that was, by token
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether a request that was admitted always will be, but for its rate: nobody adds or revokes tokens."""
+        return self._tokens is None
+
     def admit(self, path: str, headers: Headers, by_name: dict[bytes, bytes], query: bytes) -> Admission:
         """Return an authorized request, without the token in it.
 
@@ -111,7 +125,7 @@ class Auth:
                 raise _no_token("this gateway needs one of its tokens, in the header x-refold-token or as the API key")
             _check_local(by_name)
             caller = ANYBODY
-        self._check_rate(caller)
+        self.check_rate(caller)
         if by_name.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
             raise GatewayError(
                 501, "no transfer-encoding but chunked is supported: send the body chunked", "bad_header", CLOSE
@@ -173,8 +187,12 @@ class Auth:
             raise _no_token("this token of the gateway is not in force: ask its operator for another")
         return caller
 
-    def _check_rate(self, caller: Caller) -> None:
-        """Take one of the requests that a token has: as many at once as a minute has, which then come back evenly."""
+    def check_rate(self, caller: Caller) -> None:
+        """Take one of the requests that a token has: as many at once as a minute has, which then come back evenly.
+
+        Raises:
+            GatewayError: there is none left (429).
+        """
         rate = caller.rate or self._rate
         if not rate:
             return

@@ -11,9 +11,11 @@ asyncio defines between a transport and a protocol, and the `state` that ASGI pa
                  |
                  +--- anything else: all bytes to h11, for the rest of the connection
 
-A head is plain if it is HTTP/1.1 with a path, all its lines end alike, and it has one content-length or none. What
-arrives after the body of a plain request waits until its response is complete. httptools alone decides where a request
-ends; if it disagreed about the length, it would wait for a body and the request would time out.
+A head is plain if it is HTTP/1.1 with a path, all its lines end alike, and it has one content-length or none. Most
+clients repeat their head with every request, except for the number in content-length: such a head is plain as well,
+and `known_head` is what the application has made of it. What arrives after the body of a plain request waits until
+its response is complete. httptools alone decides where a request ends; if it disagreed about the length, it would
+wait for a body and the request would time out.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from __future__ import annotations
 import asyncio
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import uvicorn
 
@@ -39,6 +41,7 @@ STATE = "refold.connection"
 HEAD_END = re.compile(rb"\n\r?\n")
 PLAIN = re.compile(rb'[A-Z]+ /[!"$-~]* HTTP/1\.1\r\n')
 LENGTH = re.compile(rb"\ncontent-length: ?(\d{1,15})\r")
+LONGEST_NUMBER = 15  # digits
 
 
 class ClientConnection(asyncio.Protocol):
@@ -58,6 +61,8 @@ class ClientConnection(asyncio.Protocol):
         self._body_left = 0  # bytes of the present request that have not arrived
         self._waiting = b""  # a part of a head, or what follows the present request
         self._on_lost: Callable[[], object] | None = None
+        self._last_head: _PlainHead | None = None
+        self.known_head: Any = None  # what the application remembers of the head for as long as it is repeated
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._view = _TransportView(cast("asyncio.Transport", transport))
@@ -96,6 +101,11 @@ class ClientConnection(asyncio.Protocol):
             self._view.release_reading()
             if self._waiting:
                 asyncio.get_running_loop().call_soon(self._read_head)  # when the application has returned
+
+    def remember(self, known: object) -> None:
+        """Take what is `known_head` in requests that repeat the head of the present one."""
+        if self._last_head is not None and self._last_head.after:
+            self.known_head = known
 
     @property
     def can_watch(self) -> bool:
@@ -161,11 +171,15 @@ class ClientConnection(asyncio.Protocol):
         if end is None:
             self._use_strict_parser(data[: MAX_HEAD + 1])  # which rejects it
             return
-        length = _plain_length(data[: end.end()])
+        text, last = data[: end.end()], self._last_head
+        length = last.repeated(text) if last is not None else None
         if length is None:
-            self._await_head()
-            self._use_strict_parser(data)
-            return
+            self.known_head, self._last_head = None, _plain_head(text)
+            if self._last_head is None:
+                self._await_head()
+                self._use_strict_parser(data)
+                return
+            length = self._last_head.length
         size = end.end() + length
         self._waiting = data[size:]
         self._body_left = max(size - len(data), 0)
@@ -348,8 +362,23 @@ async def _no_application(scope: Scope, receive: Receive, send: Send) -> None:
     """Stand in for an application while uvicorn resolves its protocol class."""
 
 
-def _plain_length(head: bytes) -> int | None:
-    """Return the length of the body after a plain head; None where the strict parser has to read it."""
+class _PlainHead(NamedTuple):
+    """A plain head: the length of the body after it, and what stands before and after the number that says so."""
+
+    length: int
+    before: bytes = b""
+    after: bytes = b""
+
+    def repeated(self, head: bytes) -> int | None:
+        """Return the length of the body after a head that is the same but for this number; else None."""
+        if not self.after or not head.startswith(self.before) or not head.endswith(self.after):
+            return None
+        number = head[len(self.before) : len(head) - len(self.after)]
+        return int(number) if number.isdigit() and len(number) <= LONGEST_NUMBER else None
+
+
+def _plain_head(head: bytes) -> _PlainHead | None:
+    """Return what a plain head says; None where the strict parser has to read it."""
     lines, low = head.count(b"\r\n"), head.lower()
     if not PLAIN.match(head) or head.count(b"\n") != lines or head.count(b"\r") != lines:
         return None
@@ -357,6 +386,8 @@ def _plain_length(head: bytes) -> int | None:
         return None
     lengths = low.count(b"content-length")
     if not lengths:
-        return 0
+        return _PlainHead(0)
     stated = LENGTH.search(low)
-    return int(stated[1]) if stated and lengths == 1 else None
+    if not stated or lengths != 1:
+        return None
+    return _PlainHead(int(stated[1]), head[: stated.start(1)], head[stated.end(1) :])

@@ -6,32 +6,31 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from refold._gateway.server.asgi import ClientDisconnected, disconnected
-from refold._gateway.server.connection import connection_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import Receive, Send
 
+    from refold._gateway.server.connection import ClientConnection
     from refold._gateway.upstream.response import UpstreamResponse
 
 __all__ = ["WhileConnected", "relay"]
 
 
 class WhileConnected:
-    """Runs a block for as long as the client is connected: `with WhileConnected(scope, receive): ...` in a task.
+    """Runs a block for as long as the client is connected: `with WhileConnected(connection, receive): ...` in a task.
 
     The client is watched from the moment in which the body of its request has been received, as what follows a body
     is the end of the connection: at once, or where `body_follows` from the call of `watch`. The connection reports
-    the disconnect; where it cannot, as under another server, a task waits for it with `receive`.
+    the disconnect; where it cannot, or under another server is None, a task waits for it with `receive`.
 
     Raises:
         ClientDisconnected: the client closed its connection; what the block waited for was cancelled.
     """
 
-    def __init__(self, scope: Scope, receive: Receive, *, body_follows: bool = False) -> None:
-        connection = connection_of(scope)
+    def __init__(self, connection: ClientConnection | None, receive: Receive, *, body_follows: bool = False) -> None:
         self._connection = connection if connection is not None and connection.can_watch else None
         self._receive = receive
         self._body_follows = body_follows

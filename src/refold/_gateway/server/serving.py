@@ -18,7 +18,7 @@ import uvicorn
 
 from refold._gateway.app import Gateway
 from refold._gateway.observability.logs import log_event
-from refold._gateway.server.connection import MAX_HEAD, client_connection, connection_of
+from refold._gateway.server.connection import MAX_HEAD, client_connection
 from refold._gateway.settings import is_loopback
 from refold._text.urls import without_secrets
 from refold.errors import RefoldError, StoreError, UsageError
@@ -26,8 +26,6 @@ from refold.errors import RefoldError, StoreError, UsageError
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
-
-    from starlette.types import Receive, Scope, Send
 
     from refold._gateway.settings import GatewaySettings
 
@@ -39,27 +37,6 @@ GC_THRESHOLD = 20_000  # objects between two searches for garbage; Python's 700 
 SWITCH = 0.0005  # seconds for which a thread that plans keeps the event loop waiting; Python's are ten times as many
 
 
-class _Application:
-    """The gateway's application; the connection of each request learns when it begins and ends."""
-
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
-        self.running = 0  # requests
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        connection = connection_of(scope)
-        if connection is None:
-            await self._gateway(scope, receive, send)
-            return
-        connection.request_began()
-        self.running += 1
-        try:
-            await self._gateway(scope, receive, send)
-        finally:
-            self.running -= 1
-            connection.request_ended()
-
-
 class _Server(uvicorn.Server):
     """Uvicorn with an event for the moment from which requests are accepted, and time for requests at the end.
 
@@ -67,11 +44,10 @@ class _Server(uvicorn.Server):
     a second Ctrl-C ends them at once.
     """
 
-    def __init__(self, config: uvicorn.Config, application: _Application, gateway: Gateway, drain: float) -> None:
+    def __init__(self, config: uvicorn.Config, gateway: Gateway, drain: float) -> None:
         super().__init__(config)
         self.ready = threading.Event()
         self.drain = drain
-        self._application = application
         self._gateway = gateway
         self._end = 0.0
 
@@ -82,12 +58,12 @@ class _Server(uvicorn.Server):
             return ends
         if not self._gateway.draining:
             self._gateway.draining, self._end = True, monotonic() + self.drain
-            log_event(logging.INFO, "draining", requests=self._application.running, seconds=self.drain)
-        if not self._application.running:
+            log_event(logging.INFO, "draining", requests=self._gateway.running, seconds=self.drain)
+        if not self._gateway.running:
             return True
         if monotonic() < self._end:
             return False
-        log_event(logging.WARNING, "requests are cut", requests=self._application.running)
+        log_event(logging.WARNING, "requests are cut", requests=self._gateway.running)
         self.config.timeout_graceful_shutdown = 0
         return True
 
@@ -106,14 +82,13 @@ class Serving:
         self.settings = settings
         check_certificate(settings)
         self.gateway = Gateway(settings)
-        application = _Application(self.gateway)
         config = uvicorn.Config(
-            application, log_config=None, log_level="critical", access_log=False, lifespan="on",
+            self.gateway, log_config=None, log_level="critical", access_log=False, lifespan="on",
             ws="none", http=client_connection(settings.head_timeout), h11_max_incomplete_event_size=MAX_HEAD,
             loop="uvloop", timeout_graceful_shutdown=5, server_header=False, date_header=False, proxy_headers=False,
             timeout_keep_alive=75, ssl_certfile=settings.tls_certificate or None, ssl_keyfile=settings.tls_key or None,
         )  # fmt: skip
-        self._server = _Server(config, application, self.gateway, settings.drain_timeout)
+        self._server = _Server(config, self.gateway, settings.drain_timeout)
         self._thread: threading.Thread | None = None
         self._socket = listening_socket(settings.host, settings.port) if listener is None else listener
         self._refuse_loop()

@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+from multidict import CIMultiDict
 from yarl import URL
 
 from refold._gateway.server.asgi import GatewayError
@@ -26,13 +27,13 @@ from refold._gateway.upstream.response import UpstreamResponse
 from refold._gateway.wire.compression import READABLE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable
 
     from refold._gateway.server.asgi import Headers
     from refold._gateway.settings import GatewaySettings
     from refold._gateway.upstream.tunnel import UpgradeResponse
 
-__all__ = ["Upstream", "from_upstream", "to_upstream"]
+__all__ = ["Upstream", "from_upstream", "sendable", "to_upstream"]
 
 MAX_LINE = 64 * 1024  # bytes of a line in the head of a response
 BUFFER = 64 * 1024  # bytes of a response that wait for a slow client
@@ -57,6 +58,7 @@ VERSION = re.compile(r"/v\d+(?:alpha|beta)?$")
 KEY_HEADERS = {"openai": b"authorization", "anthropic": b"x-api-key", "gemini": b"x-goog-api-key"}
 AZURE = ".azure.com"  # which takes keys, unlike the tokens of its directory, in a header of its own
 LINE_ENDS = re.compile(rb"[\r\n\0]")
+AUTOMATIC = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")  # headers that aiohttp adds if they are missing
 
 
 class Upstream:
@@ -114,19 +116,26 @@ class Upstream:
             value = b"Bearer " + value
         return [*(header for header in headers if header[0] not in CREDENTIALS), (name, value)]
 
+    def headers(self, provider: str, headers: Headers, url: URL) -> CIMultiDict[str]:
+        """Return the headers of a client's request as a provider gets them.
+
+        Raises:
+            GatewayError: one of them is not one line (400).
+        """
+        headers = self.authorized(provider, to_upstream(headers), url)
+        if url.raw_user is not None:  # the credentials of the address replace the client's
+            headers = [header for header in headers if header[0] != b"authorization"]
+        return sendable(headers)
+
     async def send(
-        self, method: str, url: URL, headers: Headers, body: bytes | AsyncIterator[bytes] | None
+        self, method: str, url: URL, headers: CIMultiDict[str], body: bytes | AsyncIterator[bytes] | None
     ) -> UpstreamResponse:
         """Send a request and return the response with its body still to be read.
 
         Raises:
-            GatewayError: upstream cannot be reached or has no valid certificate (502), does not respond in time (504),
-                or a header is not one line (400).
+            GatewayError: upstream cannot be reached or has no valid certificate (502), or does not respond in time
+                (504).
         """
-        if url.raw_user is not None:  # the credentials of the address replace the client's
-            headers = [header for header in headers if header[0] != b"authorization"]
-        if LINE_ENDS.search(b"".join([value for _, value in headers])):
-            raise GatewayError(400, "a header of the request is not one line: send it without line ends", "bad_header")
         try:
             return await self._send(method, url, headers, body)
         except TimeoutError as error:
@@ -150,38 +159,38 @@ class Upstream:
             await self._unpooled.close()
 
     async def _send(
-        self, method: str, url: URL, headers: Headers, body: bytes | AsyncIterator[bytes] | None
+        self, method: str, url: URL, headers: CIMultiDict[str], body: bytes | AsyncIterator[bytes] | None
     ) -> UpstreamResponse:
-        begun = monotonic()
-        with Attempt() as attempt:
-            try:
-                return await self._request(self._session, method, url, headers, body)
-            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-                repeatable = body is None or isinstance(body, bytes)
-                if not (repeatable and attempt.may_repeat) or monotonic() - begun > STALE:
-                    raise
+        begun, attempt = monotonic(), Attempt()
+        attempt.begin()
+        try:
+            return UpstreamResponse(await self._request(self._session, method, url, headers, body))
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+            repeatable = body is None or isinstance(body, bytes)
+            if not (repeatable and attempt.may_repeat) or monotonic() - begun > STALE:
+                raise
         if self._unpooled is None:
             self._unpooled = self._new_session(aiohttp.TCPConnector(force_close=True, ttl_dns_cache=300))
-        return await self._request(self._unpooled, method, url, headers, body)
+        return UpstreamResponse(await self._request(self._unpooled, method, url, headers, body))
 
-    async def _request(
+    def _request(
         self,
         session: aiohttp.ClientSession,
         method: str,
         url: URL,
-        headers: Headers,
+        headers: CIMultiDict[str],
         body: bytes | AsyncIterator[bytes] | None,
-    ) -> UpstreamResponse:
+    ) -> Awaitable[aiohttp.ClientResponse]:
         large = isinstance(body, bytes) and len(body) > ONE_PIECE
-        response = await session.request(
+        return session.request(
             method,
             url,
             proxy=self._proxy(url),
-            headers=[(name.decode("latin-1"), _text(value)) for name, value in headers],
+            headers=headers,
+            skip_auto_headers=[name for name in AUTOMATIC if name not in headers] or None,
             data=io.BytesIO(body) if large else body,  # type: ignore[arg-type] # `large` says that these are bytes
             allow_redirects=False,  # a redirect would carry a client's key to another host
         )
-        return UpstreamResponse(response)
 
     def _new_session(self, connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
@@ -191,7 +200,6 @@ class Upstream:
             ),
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
-            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
             max_line_size=MAX_LINE,
             max_field_size=MAX_LINE,
             read_bufsize=BUFFER,
@@ -224,6 +232,17 @@ def to_upstream(headers: Headers) -> Headers:
         elif not name.startswith(OURS):
             out.append(header)
     return [header for header in out if header[0] not in named] if named else out
+
+
+def sendable(headers: Headers) -> CIMultiDict[str]:
+    """Return headers as `Upstream.send` takes them.
+
+    Raises:
+        GatewayError: one of them is not one line (400).
+    """
+    if LINE_ENDS.search(b"".join([value for _, value in headers])):
+        raise GatewayError(400, "a header of the request is not one line: send it without line ends", "bad_header")
+    return CIMultiDict([(name.decode("latin-1"), _text(value)) for name, value in headers])
 
 
 def from_upstream(response: UpstreamResponse | UpgradeResponse) -> Headers:

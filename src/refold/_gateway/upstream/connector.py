@@ -33,19 +33,16 @@ class _CountingProtocol(asyncio.Protocol):
 
 
 class Attempt:
-    """One attempt to send a request; `with Attempt() as attempt` around the call of a session with such a connector."""
+    """One attempt to send a request: what a session with such a connector sends in this task after `begin`."""
 
     def __init__(self) -> None:
         self._protocol: _CountingProtocol | None = None
         self._received_before = 0
         self._reused = False
 
-    def __enter__(self) -> Attempt:
-        self._token = _ATTEMPT.set(self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        _ATTEMPT.reset(self._token)
+    def begin(self) -> None:
+        """Take the place of an earlier attempt in this task."""
+        _ATTEMPT.set(self)
 
     @property
     def may_repeat(self) -> bool:
@@ -72,6 +69,7 @@ class CountingConnector(aiohttp.TCPConnector):
     async def connect(self, *args: Any, **kwargs: Any) -> aiohttp.connector.Connection:
         connection = await super().connect(*args, **kwargs)
         attempt = _ATTEMPT.get(None)
-        if attempt is not None and connection.transport is not None:
-            attempt.use(connection.transport)
+        transport = connection.transport
+        if attempt is not None and transport is not None:
+            attempt.use(transport)
         return connection
