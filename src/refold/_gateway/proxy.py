@@ -205,7 +205,9 @@ class Exchanges:
         async with conversation.lock:
             target = ready.target = await self._as_chosen(exchange, target, self._planner.follow)
             chat = exchange.route.kind == "chat"
-            if chat:
+            if chat and (
+                conversation.production.tool is None or target.bound.binds_thinking or not conversation.known_messages
+            ):
                 await self._begun(exchange, target, ready)
             if chat and exchange.native is not None:
                 await exchange.native.clear(target)

@@ -1,3 +1,4 @@
+import gzip
 import socket
 import time
 from contextlib import ExitStack
@@ -70,6 +71,34 @@ def test_a_request_that_follows_another_waits_whole_for_the_response_before_it(g
     found = raw(url, b"".join(map(plain, bodies)), 2)
     assert found.count(b"HTTP/1.1 200") == 3
     assert [body for _, body in seen] == bodies
+
+
+def test_what_a_head_says_holds_for_its_own_request_and_for_those_that_repeat_it(gateway):
+    url, seen = gateway()
+    plain_head, bypass = b"x-name: 1\r\n", b"x-name: 1\r\nx-refold-bypass: 1\r\n"
+    other, encoded = b"x-name: 2\r\naccept: */*\r\n", b"x-name: 1\r\ncontent-encoding: gzip\r\n"
+    heads = [plain_head, plain_head, bypass, bypass, plain_head, other, encoded, other, other, plain_head]
+    requests = []
+    for number, head in enumerate(heads):
+        body = b'{"model":"m","messages":[{"role":"user","content":"%b"}]}' % (b"x" * 10 ** (number % 4))
+        body = gzip.compress(body) if b"gzip" in head else body
+        requests.append(CHAT + head + b"content-length: %d\r\n\r\n" % len(body) + body)
+    address = urlsplit(url)
+    done = []
+    with socket.create_connection((address.hostname, address.port), timeout=5) as client:
+        for request_ in requests:
+            client.sendall(request_)
+            received = b""
+            while not received.endswith(b"{}"):
+                received += client.recv(65_536)
+            done.append(received.split(b"x-refold-done: ")[1].split(b"\r\n")[0])
+    assert done == [b"bypassed" if head is bypass else b"forwarded" for head in heads]
+    for (sent, body), head, request_ in zip(seen, heads, requests, strict=True):
+        assert b"\r\nx-name: 2\r\n" in sent if head is other else b"\r\nx-name: 1\r\n" in sent
+        assert (b"content-encoding" in sent) is (head is encoded)
+        assert (b"accept" in sent) is (head is other)
+        assert body == request_.partition(b"\r\n\r\n")[2]
+        assert b"x-refold" not in sent
 
 
 def test_the_rest_of_a_body_after_an_early_response_is_no_head(gateway):

@@ -85,6 +85,7 @@ NOTHING = Usage(0)
 SIGNED = re.compile(rb'"signature"|"redacted_thinking"')
 TURN = 2  # messages that are new in a request of one client alone: an answer, and what the client says to it
 LONGEST_MARK = 32  # bytes: a mark is searched for again where the last search ended in its middle
+CLOCK = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
 REST = 0.05  # share of the window by which a request must grow before it is compacted again
 
 
@@ -673,8 +674,7 @@ def within(plans: tuple[Plan, ...], count: int) -> tuple[Plan, ...]:
 
 def steady() -> float:
     """Return seconds that nobody can set, and that go on while the machine sleeps."""
-    clock = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
-    return time.monotonic() if clock is None else time.clock_gettime(clock)
+    return time.monotonic() if CLOCK is None else time.clock_gettime(CLOCK)
 
 
 def differs(known: Bytes, fresh: Bytes) -> bool:

@@ -174,12 +174,12 @@ class ClientConnection(asyncio.Protocol):
         text, last = data[: end.end()], self._last_head
         length = last.repeated(text) if last is not None else None
         if length is None:
-            self.known_head, self._last_head = None, _plain_head(text)
-            if self._last_head is None:
+            plain = _plain_head(text)
+            if plain is None:
                 self._await_head()
                 self._use_strict_parser(data)
                 return
-            length = self._last_head.length
+            self.known_head, self._last_head, length = None, plain, plain.length
         size = end.end() + length
         self._waiting = data[size:]
         self._body_left = max(size - len(data), 0)
@@ -194,6 +194,7 @@ class ClientConnection(asyncio.Protocol):
         self._view = self._view.replaced()
         previous.connection_lost(None)
         self._is_strict = True
+        self.known_head = self._last_head = None  # whose heads are not compared
         self._protocol = self.strict(**self._arguments)
         self._protocol.connection_made(self._view)
         self._waiting = b""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from refold._gateway.conversations.ready import Ready
     from refold._gateway.server.asgi import Headers
     from refold.core.break_even import BreakEven
+    from refold.core.plan import Sizes
 
 __all__ = ["response_headers", "set_span_attributes"]
 
@@ -36,7 +37,7 @@ def response_headers(ready: Ready) -> Headers:
         if conversation.unsaved:
             out.append(_header("unsaved", len(conversation.plans) - conversation.stored_plans))
         if conversation.plans or conversation.shadow is not None:
-            out += [_header(name, value) for name, value in _plan_fields(ready, conversation).items()]
+            out += _plan_headers_of(ready, conversation)
         if ready.reason == WAITING and conversation.waiting is not None:
             out += [_header(f"waiting-{name}", value) for name, value in _economy_fields(conversation.waiting).items()]
     return out
@@ -60,19 +61,25 @@ def set_span_attributes(ready: Ready, status: int, operation: str, set_attribute
         set_attribute("gen_ai.usage.cache_read.input_tokens", ready.usage.cached)
 
 
-def _plan_fields(ready: Ready, conversation: Conversation) -> Json:
-    """Return the fields of the plan under which the request was sent, not of one that became active meanwhile."""
+def _plan_headers_of(ready: Ready, conversation: Conversation) -> Headers:
+    """Return the headers of the plan under which the request was sent, not of one that became active meanwhile."""
     sent = ready.reported.plans[-1:] if ready.reported is not None else ()
     plan = next((plan for plan in conversation.plans if plan.id in sent), None) or conversation.shadow
     if plan is None:
-        return {}
-    sizes = plan.sizes
-    out = {"plan": plan.id, "policy": plan.policy, "tokens-before": sizes.before, "tokens-after": sizes.after}
+        return []
+    return _plan_headers(
+        "shadow-" if plan is conversation.shadow else "", plan.id, plan.policy, plan.sizes, plan.break_even
+    )
+
+
+@lru_cache(1_024)  # each request of a conversation has them until the next plan
+def _plan_headers(prefix: str, id: str, policy: str, sizes: Sizes, economy: BreakEven | None) -> Headers:
+    out: Json = {"plan": id, "policy": policy, "tokens-before": sizes.before, "tokens-after": sizes.after}
     if sizes.after > sizes.limit:
         out["over-budget"] = sizes.after - sizes.limit
-    if plan.break_even is not None:
-        out |= _economy_fields(plan.break_even)
-    return out if plan is not conversation.shadow else {f"shadow-{name}": value for name, value in out.items()}
+    if economy is not None:
+        out |= _economy_fields(economy)
+    return [_header(f"{prefix}{name}", value) for name, value in out.items()]
 
 
 def _economy_fields(economy: BreakEven) -> Json:

@@ -184,9 +184,13 @@ class ResponseObserver:
 
     def _events(self) -> None:
         """Read the last events, the very last one first, and the first ones where these do not say everything."""
-        for event in islice(_with_data(last_events(self._text)), LAST):
-            self._read(event.data or b"")
-            if self._ended and self._usage:
+        count = 0
+        for event in last_events(self._text):
+            if event.data is None:
+                continue
+            count += 1
+            self._read(event.data)
+            if count == LAST or (self._ended and self._usage):
                 break
         if self._ended and self._usage and not self._begins:
             return
