@@ -90,7 +90,7 @@ class _ChatHead(Struct, frozen=True):
     max_body: int
 
 
-class _Head(Struct, frozen=True):
+class _RequestHead(Struct, frozen=True):
     """What the head of a request says: who serves it, and for whom; `scope` and `path` hold no token.
 
     Nothing here follows from its content-length, so that it holds for each request that repeats the rest of the head.
@@ -232,7 +232,7 @@ class Gateway:
                     self.tracker.forget(conversation.id, deleted=True)
 
     async def _serve(self, scope: Scope, connection: ClientConnection | None, receive: Receive, send: Send) -> None:
-        head: _Head | None = connection.known_head if connection is not None else None
+        head: _RequestHead | None = connection.known_head if connection is not None else None
         try:
             if head is None:
                 head = self._read_head(scope)
@@ -275,7 +275,7 @@ class Gateway:
         state = {**scope.get("state", {}), "provider": head.route.dialect.provider, "caller": head.caller}
         await self._admin.app({**head.scope, "path": unquote(head.path), "state": state}, receive, send)
 
-    def _read_head(self, scope: Scope) -> _Head:
+    def _read_head(self, scope: Scope) -> _RequestHead:
         """Return what the head of a request says, if it may be served.
 
         Raises:
@@ -288,7 +288,7 @@ class Gateway:
             if len(headers) != len(scope["headers"]):
                 reject_duplicate_headers(scope["headers"])
             check_path(original)
-            return _Head(scope, "page", original, where)
+            return _RequestHead(scope, "page", original, where)
         admission = self._admitted(scope, original, headers)
         caller, path = admission.caller, admission.path
         if path is not original:
@@ -296,12 +296,12 @@ class Gateway:
         if admission.headers is not scope["headers"] or admission.query is not scope["query_string"]:
             scope = {**scope, "headers": admission.headers, "query_string": admission.query}
         if is_ours(path, headers):
-            return _Head(scope, "gateway", path, where, caller)
+            return _RequestHead(scope, "gateway", path, where, caller)
         if asks_for_websocket(scope, headers):
-            return _Head(scope, "websocket", path, where, caller)
-        return _Head(scope, "upstream" if where.kind == "other" else "chat", path, where, caller)
+            return _RequestHead(scope, "websocket", path, where, caller)
+        return _RequestHead(scope, "upstream" if where.kind == "other" else "chat", path, where, caller)
 
-    def _chat_head(self, head: _Head) -> _ChatHead:
+    def _chat_head(self, head: _RequestHead) -> _ChatHead:
         """Return what the head of a chat request says of how it is sent.
 
         Raises:
@@ -340,7 +340,9 @@ class Gateway:
             raise GatewayError(426, message, "websocket")
         return admission
 
-    async def _forward(self, head: _Head, connection: ClientConnection | None, receive: Receive, send: Send) -> None:
+    async def _forward(
+        self, head: _RequestHead, connection: ClientConnection | None, receive: Receive, send: Send
+    ) -> None:
         """Forward a request without a conversation: both bodies pass as they arrive, of any size the caller may send.
 
         What a provider stores for one of the gateway's own keys may be of any owner, so it is for administrators.
@@ -369,7 +371,9 @@ class Gateway:
                 answer.close()
                 log_forwarded(where, answer.status, time.perf_counter() - begun)
 
-    async def _tunnel(self, head: _Head, connection: ClientConnection | None, receive: Receive, send: Send) -> None:
+    async def _tunnel(
+        self, head: _RequestHead, connection: ClientConnection | None, receive: Receive, send: Send
+    ) -> None:
         """Carry a WebSocket between client and provider, as bytes, once the provider has accepted it."""
         scope, provider = head.scope, head.route.dialect.provider
         if connection is None or (provider in self.settings.upstream_keys and not head.caller.admin):
@@ -392,7 +396,7 @@ class Gateway:
 
     async def _serve_chat(
         self,
-        head: _Head,
+        head: _RequestHead,
         chat: _ChatHead,
         scope: Scope,
         connection: ClientConnection | None,
