@@ -129,3 +129,14 @@ def test_a_store_that_is_encrypted_is_opened_with_the_key_of_the_gateway(gateway
     text = call(second.url, "GET", f"/page/c/{id}?show=originals&from=1", None, {"x-refold-token": ADMIN})[2].decode()
     assert WORD in text
     assert "Read all files." in text
+
+
+def test_the_rate_of_a_token_is_that_of_its_page_too_apart_from_its_requests(gateway, tmp_path, monkeypatch):
+    monkeypatch.setattr("refold._page.rates.monotonic", lambda: 1_000.0)
+    _, token = TokenFile(tmp_path / "tokens.jsonl").create("team:red", rate=3)
+    serving, _ = gateway(tokens=str(tmp_path / "tokens.jsonl"))
+    headers = {"x-refold-token": token}
+    opened = [call(serving.url, "GET", "/page", None, headers) for _ in range(4)]
+    assert [status for status, *_ in opened] == [200, 200, 200, 429]
+    assert int(opened[-1][1]["retry-after"]) <= 20
+    assert call(serving.url, body=chat(1), headers=headers)[0] == 200

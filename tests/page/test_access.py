@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from refold._page.access import StartToken
+from refold._page.access import WRONG, StartToken
 from refold._page.app import POLICY
 from tests.page.conftest import opened
 
@@ -51,6 +51,36 @@ def test_a_token_that_is_typed_in_opens_the_page(page):
     assert page.outsider.get("/").status_code == 200
     page.outsider.post("/sign-out")
     assert page.outsider.get("/").status_code == 401
+
+
+@pytest.mark.parametrize("way", ["address", "header", "form"])
+def test_who_sends_many_wrong_tokens_waits_and_whoever_is_signed_in_does_not(store, way, monkeypatch):
+    now = 1_000.0
+    monkeypatch.setattr("refold._page.rates.monotonic", lambda: now)
+    page = opened(store)
+
+    def send(token):
+        if way == "form":
+            return page.outsider.post("/sign-in", data={"token": token}, follow_redirects=False)
+        given = {"params": {"token": token}} if way == "address" else {"headers": {"x-refold-token": token}}
+        return page.outsider.get("/", **given, follow_redirects=False)
+
+    answers = [send(f"wrong{number}") for number in range(WRONG + 5)]
+    assert [answer.status_code for answer in answers] == [401] * WRONG + [429] * 5
+    assert 0 < int(answers[-1].headers["retry-after"]) <= 60
+    assert "Try again in" in answers[-1].text
+    assert send(page.token).status_code == 429, "or a guess that is right would be told"
+    assert page.client.get("/").status_code == 200
+    now += int(answers[-1].headers["retry-after"])
+    assert send(page.token).status_code in (200, 303)
+
+
+def test_a_viewer_has_so_many_requests_a_minute(store, monkeypatch):
+    monkeypatch.setattr("refold._page.access.VIEWS", 5)
+    monkeypatch.setattr("refold._page.rates.monotonic", lambda: 1_000.0)
+    page = opened(store)
+    assert [page.client.get("/nothing").status_code for _ in range(7)] == [404] * 5 + [429] * 2
+    assert page.client.get("/static/page.css").status_code == 200
 
 
 def test_a_sign_in_that_breaks_off_opens_nothing_and_is_no_fault_of_the_page(page):

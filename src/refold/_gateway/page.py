@@ -54,7 +54,7 @@ class _TokenViewers:
     def by_id(self, id: str) -> Viewer | None:
         """Return who has the token of an id, as long as it is in force."""
         known = self._auth.by_id(id)
-        return None if known is None else Viewer(id, known[0].sees, known[1])
+        return None if known is None else Viewer(id, known[0].sees, known[1], self._auth.rate_of(known[0]))
 
 
 class GatewayMemory:

@@ -6,9 +6,13 @@ import hmac
 import secrets
 import time
 from hashlib import sha256
-from typing import TYPE_CHECKING, Protocol
+from ipaddress import ip_address, ip_network
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from msgspec import Struct
+from starlette.exceptions import HTTPException
+
+from refold._page.rates import Rates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +23,8 @@ __all__ = ["SignIn", "StartToken", "Viewer", "Viewers", "is_of_another_site"]
 
 LASTS = 12 * 3600  # seconds of a session
 COOKIE = "refold_page"
+VIEWS = 600  # requests a minute of a viewer whose token says nothing; the list asks for 12, a conversation for 4
+WRONG = 30  # tokens a minute that an address may send which are not in force
 
 
 class Viewer(Struct, frozen=True):
@@ -26,11 +32,13 @@ class Viewer(Struct, frozen=True):
 
     `sees` is the owner whose conversations exist for the viewer, None: those of all. `id` names the token and
     `fingerprint` is a hash of it: a session is valid as long as the token of its id is the same.
+    `rate` is how many requests a minute the token has, 0 where it says nothing.
     """
 
     id: str
     sees: str | None
     fingerprint: str
+    rate: int = 0
 
     @property
     def name(self) -> str:
@@ -81,10 +89,32 @@ class SignIn:
     def __init__(self, viewers: Viewers, key: bytes) -> None:
         self._viewers = viewers
         self._key = key
+        self._rates = Rates()
 
-    def by_token(self, token: str) -> Viewer | None:
-        """Return whose token a text is."""
-        return self._viewers.by_token(token) if token else None
+    def by_token(self, request: Request, token: str) -> Viewer | None:
+        """Return whose token a text is that a request holds.
+
+        Raises:
+            HTTPException: too many texts of this client's address were no tokens (429).
+        """
+        if not token:
+            return None
+        address = _address(request)
+        if seconds := self._rates.wait(address, WRONG):
+            _reject("Too many tokens from your address were not in force.", seconds)
+        viewer = self._viewers.by_token(token)
+        if viewer is None:
+            self._rates.take(address, WRONG)
+        return viewer
+
+    def check_rate(self, viewer: Viewer) -> None:
+        """Take one of the requests of a viewer, whose token has others for models.
+
+        Raises:
+            HTTPException: there are none left (429).
+        """
+        if seconds := self._rates.take(f"viewer {viewer.id}", viewer.rate or VIEWS):
+            _reject(f"This token opens {viewer.rate or VIEWS:,} pages a minute.", seconds)
 
     def by_cookie(self, request: Request) -> Viewer | None:
         """Return who has the session of a request's cookie; None where it is over, or nobody's."""
@@ -116,6 +146,20 @@ class SignIn:
 def cookie_name(request: Request) -> str:
     """Return the name of the cookie: browsers share cookies between the ports of a machine."""
     return f"{COOKIE}_{request.url.port or 0}"
+
+
+def _address(request: Request) -> str:
+    """Return where a client is: of IPv6 the network, of which one client has all addresses."""
+    host = request.client.host if request.client is not None else ""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return f"address {host}"
+    return f"address {ip_network((address, 64), strict=False) if address.version == 6 else address}"
+
+
+def _reject(reason: str, seconds: int) -> NoReturn:
+    raise HTTPException(429, f"{reason} Try again in {seconds} s.", {"retry-after": str(seconds)})
 
 
 def fingerprint(token: str) -> str:

@@ -92,7 +92,10 @@ class _Guard:
             await send(message)
 
         request = Request(scope, receive)
-        response = self._refusal(request)
+        try:
+            response = self._refusal(request)
+        except HTTPException as error:
+            response = await _error(request, error)
         await (self._app if response is None else response)(scope, receive, with_headers)
 
     def _refusal(self, request: Request) -> Response | None:
@@ -105,12 +108,13 @@ class _Guard:
         sign_in: SignIn = request.app.state.sign_in
         token = request.query_params.get("token")
         if token is not None and request.method in SAFE:
-            viewer = sign_in.by_token(token)
+            viewer = sign_in.by_token(request, token)
             rest = [(name, value) for name, value in request.query_params.multi_items() if name != "token"]
             return _unknown(request) if viewer is None else _opened(request, viewer, path, rest)
-        viewer = sign_in.by_token(_header_token(request)) or sign_in.by_cookie(request)
+        viewer = sign_in.by_token(request, _header_token(request)) or sign_in.by_cookie(request)
         if viewer is None:
             return _unknown(request)
+        sign_in.check_rate(viewer)
         request.state.viewer = viewer
         return None
 
@@ -142,7 +146,7 @@ async def _sign_in(request: Request) -> Response:
     except HTTPException:
         return _unknown(request)
     sign_in: SignIn = request.app.state.sign_in
-    viewer = sign_in.by_token(values.get("token", [""])[0].strip())
+    viewer = sign_in.by_token(request, values.get("token", [""])[0].strip())
     return _unknown(request) if viewer is None else _opened(request, viewer, "/", [])
 
 
@@ -159,7 +163,9 @@ async def _error(request: Request, error: Exception) -> Response:
         case HTTPException(status_code=404):
             return page(request, "error.html", 404, title="Not found", text="There is nothing at this address.")
         case HTTPException():
-            return page(request, "error.html", error.status_code, title="Not possible", text=error.detail)
+            response = page(request, "error.html", error.status_code, title="Not possible", text=error.detail)
+            response.headers.update(error.headers or {})
+            return response
         case StoreCorrupt():
             text = "What the store has of this cannot be read: it is damaged, or encrypted with another secret."
             return page(request, "error.html", 503, title="The store is damaged", text=text)

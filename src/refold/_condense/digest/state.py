@@ -163,7 +163,9 @@ def _last_words(view: View) -> Iterator[str]:
         command = text_call(message)
         own = (command,) if command and command.call_id in ends else message.calls
         own = tuple(call for call in own if not lists_tasks(call))
-        calls += [check_line(call) + _of_command(view, position, call) + ends.get(call.call_id, "") for call in reversed(own)]
+        calls += [
+            check_line(call) + _of_command(view, position, call) + ends.get(call.call_id, "") for call in reversed(own)
+        ]
         if message.role == "assistant" and (words := _stated(message)):
             turn = turns_at(transcript)[position]
             acts = any(each.calls for each in transcript.messages)  # some act by words alone

@@ -6,9 +6,7 @@ import hmac
 import re
 from functools import lru_cache
 from hashlib import sha256
-from math import ceil
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
@@ -18,6 +16,7 @@ from refold._gateway.server.asgi import CLOSE, GatewayError
 from refold._gateway.server.tokens import TOKEN_START, TokenFile
 from refold._gateway.settings import is_loopback
 from refold._page.access import is_of_another_site
+from refold._page.rates import Rates
 
 if TYPE_CHECKING:
     from refold._gateway.server.asgi import Headers
@@ -46,7 +45,6 @@ PREFIX = TOKEN_START.encode()
 ENCODED = re.compile(r"%(?:25)*(?:2e|2f|5c)", re.I)  # a dot, a slash or a backslash, however often it is encoded
 MODEL_ID = re.compile(r"(?<=/models/)[^/]+")  # ids of models hold slashes
 ENCODED_SLASH = re.compile("%2f", re.I)
-MINUTE = 60.0
 
 
 class Caller(Struct, frozen=True):
@@ -94,7 +92,7 @@ class Auth:
         self._tokens = TokenFile(Path(settings.tokens)) if settings.tokens else None
         self._needs_token = settings.needs_token
         self._rate = settings.rate
-        self._buckets: dict[str, tuple[float, float]] = {}  # requests that are left, and when that was, by token
+        self._rates = Rates()
 
     @property
     def is_constant(self) -> bool:
@@ -187,24 +185,22 @@ class Auth:
             raise _no_token("this token of the gateway is not in force: ask its operator for another")
         return caller
 
+    def rate_of(self, caller: Caller) -> int:
+        """Return how many requests a minute a caller has; 0: no limit."""
+        return caller.rate or self._rate
+
     def check_rate(self, caller: Caller) -> None:
         """Take one of the requests that a token has: as many at once as a minute has, which then come back evenly.
 
         Raises:
             GatewayError: there is none left (429).
         """
-        rate = caller.rate or self._rate
+        rate = self.rate_of(caller)
         if not rate:
             return
-        now = monotonic()
-        left, at = self._buckets.get(caller.token, (float(rate), now))
-        left = min(left + (now - at) * rate / MINUTE, float(rate))
-        if left < 1:
-            self._buckets[caller.token] = left, now
-            seconds = ceil((1 - left) * MINUTE / rate)
+        if seconds := self._rates.take(caller.token, rate):
             message = f"this token has {rate:,} requests a minute: send the next one in {seconds} s"
             raise GatewayError(429, message, "rate_limit_exceeded", [*CLOSE, (b"retry-after", b"%d" % seconds)])
-        self._buckets[caller.token] = left - 1, now
 
 
 def _caller_of(token: Token) -> Caller:
