@@ -1,3 +1,4 @@
+import gzip
 import json
 import os
 from collections.abc import Callable
@@ -196,6 +197,23 @@ def test_bytes_that_are_not_utf8_are_named_with_their_place(run: Run, tmp_path: 
     (tmp_path / "latin.json").write_bytes(b'[\n{"role": "user", "content": "caf\xe9"}]')
     refused(run("stats", tmp_path / "latin.json"), "latin.json:2:33", "UTF-8")
     assert run("stats", tmp_path / "latin.json", "--lenient").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "remedy"),
+    [
+        (gzip.compress(b'{"role": "user"}'), "unpack it first (`gunzip`)"),
+        (b"\x28\xb5\x2f\xfd\x24\x05", "unpack it first (`zstd -d`)"),
+        (b"PK\x03\x04\x14\x00", "unpack it first (`unzip`)"),
+        (b"SQLite format 3\x00\x10\x00", "`refold sessions export`"),
+    ],
+)
+@pytest.mark.parametrize("more", [(), ("--lenient",)])
+def test_a_compressed_file_or_a_database_is_named_as_such(
+    run: Run, tmp_path: Path, content: bytes, remedy: str, more: tuple[str, ...]
+) -> None:
+    (tmp_path / "session.jsonl").write_bytes(content)
+    refused(run("stats", tmp_path / "session.jsonl", *more), "session.jsonl", remedy)
 
 
 def test_deeply_nested_content_does_not_end_in_a_traceback(run: Run, tmp_path: Path) -> None:

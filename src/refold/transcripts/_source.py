@@ -25,6 +25,16 @@ __all__ = ["SUFFIXES", "Document", "load"]
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".traj")  # of the files in a folder that may be transcripts
 TASK = "api_conversation_history.json"  # in the folder of a task of Cline's
+# How files begin that hold no text, what they are, and what to do.
+CONTAINERS = (
+    (b"\x1f\x8b", "is compressed by gzip; unpack it first (`gunzip`)"),
+    (b"\x28\xb5\x2f\xfd", "is compressed by Zstandard; unpack it first (`zstd -d`)"),
+    (b"PK\x03\x04", "is a zip archive; unpack it first (`unzip`)"),
+    (
+        b"SQLite format 3\0",
+        "is an SQLite database; export a session from it (`refold sessions export`, `opencode export`) and read that",
+    ),
+)
 _decode = msgspec.json.Decoder().decode
 _scan = json.JSONDecoder().raw_decode
 _REMEDY = "repair or remove the line, or read leniently to skip it"
@@ -68,11 +78,14 @@ class Document(Struct, frozen=True):
 def load(source: str | os.PathLike[str] | bytes, *, lenient: bool = False) -> Document:
     """Read a path, or the bytes of a file, into a document.
 
-    Raises UnreadableTranscript for no file, a folder, an empty file, bytes that are not UTF-8 and
-    broken JSON, each with its place. Leniently, broken lines are skipped and noted.
+    Raises UnreadableTranscript for no file, a folder, an empty, a compressed file or a database, bytes
+    that are not UTF-8 and broken JSON, each with its place. Leniently, broken lines are skipped and noted.
     """
     path = "<bytes>" if isinstance(source, bytes) else os.fspath(source)
     raw = source if isinstance(source, bytes) else _bytes(path)
+    for beginning, what in CONTAINERS:
+        if raw.startswith(beginning):
+            raise UnreadableTranscript(f"{path}: {what}")
     text, notes = _text(path, raw, lenient)
     if not text.strip():
         raise UnreadableTranscript(f"{path}: the file is empty ({len(raw)} bytes); there is no conversation in it")
