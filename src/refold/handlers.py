@@ -52,7 +52,7 @@ class Handlers(Struct, frozen=True):  # W09
         """Answer one need, waiting for an asynchronous function to end."""
         if not isinstance(need, SummaryNeed) or self.summarize is None:
             return self._once(need)
-        rounds = summarizing(need, redact=self.redact)
+        rounds = summarizing(need, redact=self.redact, guarded=self._is_guarded)
         try:
             request = next(rounds)
             while True:
@@ -65,7 +65,7 @@ class Handlers(Struct, frozen=True):  # W09
         """Answer one need from within an event loop."""
         if not isinstance(need, SummaryNeed) or self.summarize is None:
             return await self._once_async(need)
-        rounds = summarizing(need, redact=self.redact)
+        rounds = summarizing(need, redact=self.redact, guarded=self._is_guarded)
         try:
             request = next(rounds)
             while True:
@@ -73,6 +73,11 @@ class Handlers(Struct, frozen=True):  # W09
         except StopIteration as done:
             answered: Answer = done.value
             return answered
+
+    @property
+    def _is_guarded(self) -> bool:
+        """Whether the guard judges each summary before it comes here; see `refold.summaries.summarizers.guarded`."""
+        return getattr(self.summarize, "guarded", False) is True
 
     def _once(self, need: Need) -> Answer:
         answer = self._ask(need)

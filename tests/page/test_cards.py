@@ -4,10 +4,14 @@ import re
 
 import pytest
 
+from refold._counting import counter_for
 from refold._page import watching
+from refold._page.templating import short
 from refold.sessions import MemoryStore, Session
 from refold.sessions._leases import compaction_lease
-from tests.page.conftest import MARKUP, opened, working
+from refold.summaries._guard import headings
+from refold.summaries.summarizers import guarded
+from tests.page.conftest import MARKUP, RULE, opened, working
 
 
 @pytest.fixture
@@ -27,10 +31,32 @@ def test_the_done_card_lists_what_became_smaller_and_how(talk):
     assert f"{plan.sizes.saved:,} tokens</strong> fewer" in card
     assert re.search(r"in \d+\.\d s", card)
     assert "<td><bdi>read_file</bdi></td>" in card
-    assert re.search(r"≈ [\d.]+k?</td><td class=\"num\">(≈ )?[\d.]+k?</td><td class=\"num\">−\d+ %", card)
+    tokens = counter_for("gpt-4o").text(working(24)[3]["content"])
+    assert f'<td class="num">{short(tokens)}</td>' in card, "counted, not estimated"
+    assert re.search(r"[\d.]+k?</td><td class=\"num\">[\d.]+k?</td><td class=\"num\">−\d+ %", card)
+    assert "no summary, nothing to guard" in card
     assert "[Digest of earlier messages" in card
     session.rewind(0)
     assert "Compacted, and taken back" in page.client.get("/c/work").text
+
+
+def faithful(need):
+    words = f"The bug of the parser is looked for in src/m0.py and those that follow. {RULE} "
+    return "\n\n".join([f"## {title}\n\n{words * 2}" for title in headings(need)] or [words * 8]).strip()
+
+
+@pytest.mark.parametrize(("summarize", "shown"), [
+    (lambda _: f"We did things. {RULE}", "guard: did not judge this summary"),
+    (guarded(faithful), "guard: summary accepted"),
+    (guarded(lambda _: "I'd be happy to help!"), "guard: the summary was rejected: "),
+])  # fmt: skip
+def test_the_card_has_what_the_guard_said_of_a_summary(talk, summarize, shown):
+    store, _, page = talk
+    session = Session(store, "told", policy="opal", window=32_000, model="gpt-4o")
+    session.append(working(24))
+    session.compact(force=True, summarize=summarize)
+    assert shown in re.sub("<[^>]+>", "", page.client.get("/c/told").text)
+    assert shown.endswith("accepted") == any(record.guard for record in session.plans[-1].steps)
 
 
 def test_a_compaction_of_another_process_is_seen_by_its_lease(talk):

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from refold._counting import counter_for
 from refold._inspect.message_labels import full_text
-from refold._page.figures import size_at
+from refold._page.figures import REMEMBERED, limits_of, size_at
 from refold._page.parts import STATUSES, SUMMARIES, status_of
 from refold._text.printable import clean
 from refold.core.edits import Hide, Insert, Rewrite, patched
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from refold._page.history import History, ViewRow
     from refold._page.parts import Status
@@ -23,10 +25,12 @@ if TYPE_CHECKING:
 
 __all__ = ["CardTarget", "CompactionCard", "Pulse", "RunningCard", "done_card", "running_card"]
 
+MOST_COUNTED = 100_000  # characters of an output whose tokens are counted; of longer ones they are estimated
 TARGETS = 30  # outputs that a card lists, the largest first
 COUNTED = 2_000  # messages that are read to count the results in them
 BEFORE = 6  # messages before an output among which its call is looked for
 LONGEST = 12_000  # characters of a summary
+REJECTED = "summary was rejected"  # how a refusal begins that the guard has written
 
 
 class RunningCard(Struct, frozen=True):
@@ -55,13 +59,14 @@ class Pulse(Struct, frozen=True):
 
 
 class CardTarget(Struct, frozen=True):
-    """An output that a compaction made smaller: its tool, sizes in tokens (about), and how."""
+    """An output that a compaction made smaller: its tool, sizes in tokens, and how; `counted`, else estimated."""
 
     tool: str
     position: int
     message: MessageId
     before: int
     after: int
+    counted: bool
     status: Status
     step: str
 
@@ -69,7 +74,7 @@ class CardTarget(Struct, frozen=True):
 class CompactionCard(Struct, frozen=True):
     """The newest compaction: what it did, when, by whom, in how many seconds, and what the guard says.
 
-    `more` outputs became smaller that `targets` does not list; `verdict` is empty where no summary was judged.
+    `more` outputs became smaller that `targets` does not list; `passed` is None where no summary was judged.
     """
 
     plan: Plan
@@ -80,7 +85,7 @@ class CompactionCard(Struct, frozen=True):
     targets: tuple[CardTarget, ...]
     more: int
     verdict: str
-    passed: bool
+    passed: bool | None
     summary: str
 
 
@@ -103,13 +108,8 @@ def done_card(history: History) -> CompactionCard | None:
     plan = event.plan
     assert plan is not None
     targets, more = _targets(history, step, plan)
-    refusals = [record.refused for record in plan.steps if "summary" in record.refused]
-    verdict, passed = "", False
     summaries = [edit.message for edit in plan.edits if isinstance(edit, Insert) and _is_summary(edit.message)]
-    if refusals:
-        verdict = "; ".join(refusals)
-    elif any(message.note is not None and message.note.kind == "summary" for message in summaries):
-        verdict, passed = "the summary passed", True
+    verdict, passed = _verdict(plan, summaries)
     return CompactionCard(
         plan, event.at, getattr(event.entry, "by", ""), getattr(event.entry, "seconds", 0.0),
         plan.id in history.state.active, targets, more, verdict, passed,
@@ -117,10 +117,24 @@ def done_card(history: History) -> CompactionCard | None:
     )  # fmt: skip
 
 
+def _verdict(plan: Plan, summaries: list[Message]) -> tuple[str, bool | None]:
+    """Return what the guard said of the summary of a model, and whether it let it pass; None where it had no say."""
+    rejected = [record.refused for record in plan.steps if REJECTED in record.refused]
+    accepted = [record.guard for record in plan.steps if record.guard]
+    if rejected:
+        return "; ".join(rejected), False
+    if accepted:
+        return f"summary {'; '.join(dict.fromkeys(accepted))}", True
+    if any(message.note is not None and message.note.kind == "summary" for message in summaries):
+        return "did not judge this summary", None
+    return "no summary, nothing to guard", None
+
+
 def _is_summary(message: Message) -> bool:
     return message.note is not None and message.note.kind in SUMMARIES
 
 
+@lru_cache(REMEMBERED)
 def _targets(history: History, step: int, plan: Plan) -> tuple[tuple[CardTarget, ...], int]:
     """Return the largest outputs that a plan made smaller, and how many more it touched; only these are read."""
     state = history.at(step)
@@ -137,6 +151,11 @@ def _targets(history: History, step: int, plan: Plan) -> tuple[tuple[CardTarget,
     largest = sorted((id for id in touched if id in places), key=lambda id: -history.sizes.get(id, 0))
     rows = {row.message.id: row for row in history.view(state)}
     ratio = size_at(history, state)[1]
+    counter = counter_for(limits_of(history).model or None)
+
+    def size(text: str) -> int:
+        return counter.text(text) if len(text) <= MOST_COUNTED else round(len(text) * ratio)
+
     wanted = {
         id: None for each in largest[:TARGETS] for id in state.ids[max(places[each] - BEFORE, 0) : places[each] + 1]
     }
@@ -144,13 +163,19 @@ def _targets(history: History, step: int, plan: Plan) -> tuple[tuple[CardTarget,
     called = {call.call_id: call.name for message in messages.values() for call in message.calls}
     targets = [
         target for id in largest[:TARGETS] if id in messages
-        for target in _of_message(messages[id], rows.get(id), places[id], called, ratio)
+        for target in _of_message(messages[id], rows.get(id), places[id], called, size, exact=counter.exact)
     ]  # fmt: skip
     return tuple(targets), max(len(largest) - TARGETS, 0)
 
 
 def _of_message(
-    message: Message, row: ViewRow | None, place: int, called: Mapping[str, str], ratio: float
+    message: Message,
+    row: ViewRow | None,
+    place: int,
+    called: Mapping[str, str],
+    size: Callable[[str], int],
+    *,
+    exact: bool,
 ) -> list[CardTarget]:
     hidden = row is None or row.hidden
     now = message if row is None else patched(message, row.message.patches) if row.message.patches else message
@@ -160,10 +185,9 @@ def _of_message(
     targets = []
     for result in message.results:
         after = left.get(result.call_id or result.name)
-        before, size = len(result.text), len(after.text) if after is not None else 0
-        if size < before:
+        text, shorter = result.text, after.text if after is not None else ""
+        if len(shorter) < len(text):
             tool = clean(called.get(result.call_id) or result.name, 80) or "a tool"
-            targets.append(
-                CardTarget(tool, place, message.id, round(before * ratio), round(size * ratio), status, step)
-            )
+            counted = exact and len(text) <= MOST_COUNTED
+            targets.append(CardTarget(tool, place, message.id, size(text), size(shorter), counted, status, step))
     return targets

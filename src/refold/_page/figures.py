@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PER_CHARACTER",
+    "REMEMBERED",
     "ContextLimits",
     "Figures",
     "Paid",

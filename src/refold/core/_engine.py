@@ -124,6 +124,7 @@ def planning(
         edits = step.stage.edits(view, answers)
         after, refused = _after(step, view, edits)
         refused = refused or "; ".join(answer.reason for answer in answers if isinstance(answer, Refused))
+        judged = [answer.guard for answer in answers if isinstance(answer, Provided) and answer.guard]
         if edits or refused:
             records.append(
                 StepRecord(
@@ -134,6 +135,7 @@ def planning(
                     view.reported.count,
                     after.reported.count,
                     refused,
+                    "; ".join(dict.fromkeys(judged)),
                 )
             )
         if after is not view:  # the count was of other messages

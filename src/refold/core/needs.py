@@ -80,11 +80,15 @@ Need: TypeAlias = SummaryNeed | FileNeed | ArchiveNeed | CountNeed
 
 
 class Provided(Struct, frozen=True, omit_defaults=True, tag="given"):
-    """A need was met: the text of a summary or file, the location of an archive, or a count."""
+    """A need was met: the text of a summary or file, the location of an archive, or a count.
+
+    `guard` is what the guard says of a summary, empty where none has judged it.
+    """
 
     text: str = ""
     count: int = 0
     place: str = ""
+    guard: str = ""
 
 
 class Refused(Struct, frozen=True, omit_defaults=True, tag="refused"):

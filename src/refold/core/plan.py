@@ -52,7 +52,10 @@ def base_of(view: View) -> Base:
 
 
 class StepRecord(Struct, frozen=True, omit_defaults=True):
-    """The record of one step: its edits as a range of the plan's, tokens before and after, and why it did nothing."""
+    """The record of one step: its edits as a range of the plan's, tokens before and after, and why it did nothing.
+
+    `guard` is what the guard said of a summary that the step has used, empty where none has judged one.
+    """
 
     label: str
     stage: str
@@ -61,6 +64,7 @@ class StepRecord(Struct, frozen=True, omit_defaults=True):
     before: int
     after: int
     refused: str = ""
+    guard: str = ""
 
 
 class Sizes(Struct, frozen=True, omit_defaults=True):

@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 
 __all__ = ["summarizing"]
 
+ACCEPTED = "accepted"  # by the guard
 BETWEEN = "\n\n["  # what begins each message, call and result of a conversation that is written as text
 
 
-def summarizing(need: SummaryNeed, *, redact: bool = True) -> Asking:
+def summarizing(need: SummaryNeed, *, redact: bool = True, guarded: bool = False) -> Asking:
     """Yield requests without thinking and, with `redact`, without secrets; take their answers, return the last.
 
     An answer that is certainly no summary is refused with the reason; where the need is `judged`, so is one that the
-    guard rejects.
+    guard rejects. `guarded`: it has accepted every answer already.
     """
     clean = _cleaned(need, redact=redact)
     rounds = asking(clean)
@@ -42,7 +43,7 @@ def summarizing(need: SummaryNeed, *, redact: bool = True) -> Asking:
             request = rounds.send(_checked(request, answer))
     except StopIteration as done:
         answered: Answer = done.value
-    return _judged(clean, answered)
+    return _judged(clean, answered, guarded=guarded)
 
 
 def _checked(request: SummaryNeed, answer: Answer) -> Answer:
@@ -56,14 +57,17 @@ def _checked(request: SummaryNeed, answer: Answer) -> Answer:
     return answer if text == answer.text else replace(answer, text=text)
 
 
-def _judged(need: SummaryNeed, answer: Answer) -> Answer:
-    """Return the answer, or a refusal with the guard's reasons where it is to be judged and is rejected."""
-    if not need.judged or not isinstance(answer, Provided):
+def _judged(need: SummaryNeed, answer: Answer, *, guarded: bool) -> Answer:
+    """Return the answer with what the guard says of it, or a refusal with its reasons where it is rejected."""
+    if not isinstance(answer, Provided) or not (need.judged or guarded):
         return answer
-    from refold.summaries._guard import judge_answer
+    if need.judged:
+        from refold.summaries._guard import judge_answer
 
-    judged = judge_answer(answer.text, need)
-    return judged if isinstance(judged, Refused) else answer
+        judged = judge_answer(answer.text, need)
+        if isinstance(judged, Refused):
+            return judged
+    return replace(answer, guard=ACCEPTED)
 
 
 def _cleaned(need: SummaryNeed, *, redact: bool) -> SummaryNeed:

@@ -193,12 +193,14 @@ def guarded(function: F, *, repair: bool = True) -> F:
         async def guard_async(need: SummaryNeed) -> object:
             return judged(need, await function(need))
 
+        guard_async.guarded = True  # type: ignore[attr-defined] # by which a plan records that it was judged
         return cast("F", guard_async)
 
     @wraps(function)
     def guard(need: SummaryNeed) -> object:
         return judged(need, function(need))
 
+    guard.guarded = True  # type: ignore[attr-defined]
     return cast("F", guard)
 
 
