@@ -13,9 +13,10 @@ from refold.transcripts._source import SUFFIXES
 
 __all__ = ["JUDGED", "InputFile", "files_of", "shards_of"]
 
-FEWEST, MOST = 50, 500  # files of a task: with fewer, handing it out takes a share of the time
-ENOUGH = 2_000_000  # bytes of a task at one policy and costs alone: two seconds, so that little is lost with a worker
-MOST_BYTES = 3_000_000  # that end a task of fewer files
+MOST = 500  # files of a task
+# Bytes of a task at one policy and costs alone: two seconds. With less, handing it out takes a share of the time; with
+# more, a worker that dies takes more of its work with it.
+ENOUGH = 2_000_000
 JUDGED = 4  # times the work of costs alone
 MOST_TASKS = 20_000  # each is two files of the results: more bytes a task then
 EACH = 4  # tasks for each worker at least, so that none is idle at the end
@@ -70,23 +71,20 @@ def _file(storage: Storage, path: str, details: dict[str, object]) -> InputFile:
 
 
 def shards_of(files: Sequence[InputFile], workers: int, work: int = 1) -> list[tuple[InputFile, ...]]:
-    """Share files out into tasks of 50 to 500 files, by their bytes; of large files or much work a task has fewer.
+    """Share files out into tasks of up to 500 files and about two seconds, by their bytes.
 
     `work` is how many times the work of a file is that of one policy's costs. A few files become a few tasks for each
     worker.
     """
     total = sum(file.size for file in files)
-    each = max(workers, 1) * EACH
-    fewest = min(FEWEST, ceil(len(files) / each))
-    enough = max(min(ENOUGH // work, ceil(total / each)), total // MOST_TASKS)
-    most = max(MOST_BYTES // work, enough)
+    enough = max(min(ENOUGH // work, ceil(total / (max(workers, 1) * EACH))), total // MOST_TASKS)
     shards: list[tuple[InputFile, ...]] = []
     shard: list[InputFile] = []
     size = 0
     for file in files:
         shard.append(file)
         size += file.size
-        if len(shard) == MOST or size >= most or (len(shard) >= fewest and size >= enough):
+        if len(shard) == MOST or size >= enough:
             shards.append(tuple(shard))
             shard, size = [], 0
     return [*shards, tuple(shard)] if shard else shards
