@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from refold.core.messages import Message, MessageId
+    from refold.core.transcript import Transcript
     from refold.core.view import View
 
 __all__ = ["closing"]
@@ -70,10 +71,17 @@ def closing(view: View, staying: Sequence[Message], before: MessageId | None, li
     )
     room = min(int(limit * ABOVE_SHARE), MOST) if above else room
     seen = above and view.counter.text(text) <= MOST  # a longer one, with what was pasted into it, begins far above
-    restated = _restated(view, text, f"## {CURRENT} ({named}; {where})", room, whole=seen)
+    answered = ", which the last message answers" if _answered(view.transcript, request) else ""
+    restated = _restated(view, text, f"## {CURRENT} ({named}{answered}; {where})", room, whole=seen)
     if not restated:
         return f"{END}. The current request is {named}: {where}.]"
     return "\n".join((*restated, *continued, "", f"{END}. {follows}, in full or shortened.]"))
+
+
+def _answered(transcript: Transcript, request: Message) -> bool:
+    """Tell whether the transcript ends with the answer to a request."""
+    last = transcript.messages[-1]
+    return last.id in turn_ends(transcript) and transcript.index.get(request.id, -1) < transcript.index[last.id]
 
 
 def _continued(view: View, request: Message, room: int) -> tuple[str, ...]:

@@ -55,8 +55,17 @@ TRIED = re.compile(
     r"\b(?:(?:did|does|do|is|was)(?:n't|n’t| not) (?:work|help|fix|solve)\w*|fail(?:s|ed) (?:because|with|due to)|"
     r"still (?:fails?|failing|broken|wrong|the same)|I (?:reverted|rolled back|undid)|"
     r"reverting (?:it|that|this|my|the)|rolling back|gave up|dead end|wrong (?:approach|track|assumption)|"
-    r"(?:had|has|with) no effect|unfortunately|that broke|broke the|"
+    r"(?:had|has|with) no effect|unfortunately|that broke|broke the|blocked (?:by|on)|(?:is|are|was|has) expired|"
+    r"returned (?:an? |the )?(?:\w+['’]?s? )?(?:[45]0\d\b|error\b|[\"“'`]*not found)|"
     r"funktioniert nicht|geht nicht|ne (?:fonctionne|marche) pas|no funciona)\b|失敗|失败|不工作",
+    re.I,
+)
+# A choice with its reason, where no word says that it is one.
+REASONED = re.compile(
+    r"\b(?:on purpose|deliberate(?:ly)?|intentional(?:ly)?|by design|absichtlich|bewusst|exprès|volontairement|"
+    r"a propósito|de propósito|apposta|намеренно|специально)\b|"
+    r"\b(?:ca|wo)n['’]t\b[^.;\n]{4,}, so (?!I|we|let|that)|\bmust (?:stay|not|be)\b[^.;\n]{4,}\b(?:because|since)\b|"
+    r"わざと|あえて|故意|特意|일부러",
     re.I,
 )
 # One of these stands in what the patterns above find: searched first, since most answers hold none of them.
@@ -64,11 +73,14 @@ DECIDING = (
     "decided", "decision", "chose", "going with", "go with", "settled on", "agreed", "'ll ", "’ll ", "i will ",
     "' will ", "’ will ", "we use", "we keep", "we will ", "entschieden", "décidé", "decidido", "instead of",
     "rather than", "favor of", "favour of", "no longer", "statt", "anstelle", "au lieu", "plutôt", "en lugar", "en vez",
-    "em vez", "invece", "вместо", "決め", "决定", "ではなく", "代わりに", "而不是", "대신",
+    "em vez", "invece", "вместо", "決め", "决定", "ではなく", "代わりに", "而不是", "대신", "on purpose", "deliberate",
+    "intentional", "by design", "absichtlich", "bewusst", "exprès", "volontairement", "propósito", "apposta",
+    "намеренно", "специально", "n't ", "n’t ", "must ", "わざと", "あえて", "故意", "特意", "일부러",
 )  # fmt: skip
 TRYING = (
     "n't ", "n’t ", " not ", "fail", "still ", "i reverted", "rolled back", "i undid", "reverting ", "rolling back",
-    "gave up", "dead end", "wrong ", "no effect", "unfortunately", "that broke", "broke the", "funktioniert nicht",
+    "gave up", "dead end", "wrong ", "no effect", "blocked ", "expired", "returned ",
+    "unfortunately", "that broke", "broke the", "funktioniert nicht",
     "geht nicht", " pas", "no funciona", "失敗", "失败", "不工作",
 )  # fmt: skip
 # What is only supposed is no finding.
@@ -84,7 +96,7 @@ GOES_WITH = re.compile(
     r"(?:and|but|then|however|also|ah+|oh|wait|hm+|ok(?:ay)?|good|great|perfect|yes|no|now|maybe|actually|well|if)\b",
     re.I,
 )
-SEEMS = re.compile(r"it (?:seems|appears|looks)\b", re.I)
+SEEMS = re.compile(r"(?:it (?:seems|appears|looks)|what (?:this|that|it)) ?\b", re.I)  # or a limit
 DESCRIBES = re.compile(  # what anybody sees at once
     r"\b(?:quite|very|fairly|rather) (?:large|long|complex|big)\b|"
     r"\b(?:contains?|includes?|has) (?:several|various|many|multiple|a number of|a lot of)\b|"
@@ -147,9 +159,10 @@ BECAUSE = re.compile(r"\b(?:because|so that|deshalb|weil|parce que|porque)\b|た
 GIVES_REASON = re.compile(
     r"\b(?:since|as (?:it|they|we|you|the|this)|to (?:avoid|keep|prevent|stay))\b|[:;—–]|, so\b", re.I
 )
+NO_CHOICE = ("?", "？", " | ")  # a question, or the row of a table
 EDITED = re.compile(  # how a note begins on what was changed, which "files changed" tells
-    r"(?:I(?:['’]ve| have)? |also |now )*(?:fixed|changed|updated|added|replaced|removed|renamed|moved|switched|"
-    r"converted|refactored|simplified|extracted|rewrote|made|set|empty)\b",
+    r"(?:done\W+)?(?:I(?:['’]ve| have)? |also |now )*(?:patched|applied|fixed|changed|updated|added|replaced|"
+    r"removed|renamed|moved|switched|converted|refactored|simplified|extracted|rewrote|made|set|empty)\b",
     re.I,
 )
 MEANS = re.compile(  # of the next step
@@ -168,9 +181,11 @@ PASSING = re.compile(
 # A finding of this sort on a file is out of date once the file was changed.
 DEFECT = re.compile(
     r"\b(?:needs?|missing|wrong|fail(?:s|ed|ing)?|broken?|breaks|unused|incorrect|outdated|stale|lacks?|still|"
+    r"unfinished|inconsistent|awkward|unclear|confusing|worth \w+ing|"
     r"(?:not|never) (?:yet )?\w+ed|(?:does|is|do|are|has|have)n['’]t|hardcode[sd]?|bug|buggy|issue|problem|error)\b",
     re.I,
 )
+DOCUMENT = re.compile(r"\b(?:README|CHANGELOG|CONTRIBUTING)\b(?!\.)")
 REVERSED, CHANGED = " (taken back later)", " (before the file was changed again)"
 MARKED = re.compile(r"(?: \((?:turn \d+|taken back later|before the file was changed again)\))+$")
 # Tools that begin and end the making of a plan, by plain name without "_".
@@ -277,16 +292,16 @@ def verdicts(transcript: Transcript, messages: Sequence[Message], standing: Sequ
 def _of_turn(transcript: Transcript, message: Message) -> str:
     """Return the mark with the turn of what was said, nothing where there is only one turn."""
     turns = turns_at(transcript)
-    if not turns or turns[-1] <= 1:
-        return ""
-    return f" (turn {turns[transcript.index[message.id]]})"
+    turn = turns[transcript.index[message.id]] if turns and turns[-1] > 1 else 0
+    return f" (turn {turn})" if turn else ""
 
 
 def _outdated(transcript: Transcript, message: Message, conclusion: _Conclusion) -> str:
     """Return the mark of a sentence on what is wrong in a file that was changed after it."""
     if not DEFECT.search(conclusion.line):
         return ""
-    return CHANGED if any(is_changed_after(transcript, message.id, item) for item in conclusion.items) else ""
+    items = {*conclusion.items, *(f"{name}.md" for name in DOCUMENT.findall(conclusion.line))}
+    return CHANGED if any(is_changed_after(transcript, message.id, item) for item in items) else ""
 
 
 @memoized
@@ -302,8 +317,9 @@ def _decided(message: Message) -> tuple[_Conclusion, ...]:
     return tuple(
         _Conclusion(chosen, one_line(sentence, LONGEST), items)
         for sentence in reversed(_sentences(message, DECIDING))
-        if ((chosen := CHOSEN.search(sentence) is not None) or WEIGHED.search(sentence))
+        if ((chosen := CHOSEN.search(sentence) is not None) or WEIGHED.search(sentence) or REASONED.search(sentence))
         and not (TALK.search(sentence) or SUPPOSED.search(sentence) or points_back(sentence))
+        and not any(sign in sentence for sign in NO_CHOICE)
         and _decides(sentence, items := _items(sentence), chosen=chosen)
     )
 
@@ -313,10 +329,13 @@ def _decides(sentence: str, items: frozenset[str], *, chosen: bool) -> bool:
     if not chosen:
         if EDITED.match(sentence) and not (BECAUSE.search(sentence) or GIVES_REASON.search(sentence)):
             return False
-        return bool(items) and not (announces(sentence) or MEANS.search(sentence))
+        named = bool(items) or REASONED.search(sentence) is not None
+        return named and not (announces(sentence) or MEANS.search(sentence))
     if INTENDED.search(sentence):
+        if MEANS.search(sentence):
+            return False
         reason = WEIGHED.search(sentence) or BECAUSE.search(sentence) or GIVES_REASON.search(sentence)
-        return reason is not None or (bool(items) and not MEANS.search(sentence))
+        return reason is not None or bool(items)
     return bool(items) or not sentence.isascii() or len(sentence.split()) >= FEWEST
 
 
@@ -342,7 +361,7 @@ def _verdicts(message: Message) -> tuple[_Conclusion, ...]:
         and _holds(sentence)
         and not (announces(sentence) or points_back(sentence) or TALK.search(sentence))
         and not (SUPPOSED.search(sentence) or DOUBTED.search(sentence) or DESCRIBES.search(sentence))
-        and not (EDITED.match(sentence) and "`" not in sentence)
+        and not (EDITED.match(sentence) and (sentence.startswith("I") or "`" not in sentence))
         and (items := _items(sentence))
     )
 

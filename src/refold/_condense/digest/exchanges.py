@@ -62,6 +62,7 @@ SUPPOSING = re.compile(r"(?:(?:and|but|so) )?(?:if|wenn|falls|si|se|если)\b|
 NUMBERING = re.compile(r"\(?\d{1,3}[.)]?")
 LOOKED_AT = 200  # characters at the beginning of a turn that say whether it rejects
 INTRODUCING = (":", "：", "?", "？")  # of what introduces or asks
+TELLING = 60  # characters of a sentence that tells something even where it names nothing
 BRIEF = 4  # words of a sentence that may say nothing but that something is done
 # How a turn begins that rejects what the assistant has done or said, behind words that begin any turn.
 LEADS = r"^\W*(?:(?:hm+|ok(?:ay)?|yeah|well|sorry|but|ah|oh|wait|hey|and|aber|mais|pero|mas|ma|но)\b[\s,.!…-]*)*"
@@ -200,6 +201,7 @@ def outcome_lines(transcript: Transcript, staying: Sequence[Message]) -> tuple[s
     """
     whole = {message.id: message for message in staying}
     worked, in_work = _worked_in(transcript), turns_in_work(transcript)
+    turns, index = turns_at(transcript), transcript.index
     lines: list[str] = []
     for each in reversed([each for each in endings(transcript) if each.turn not in in_work]):
         if len(lines) >= MOST:
@@ -211,7 +213,7 @@ def outcome_lines(transcript: Transcript, staying: Sequence[Message]) -> tuple[s
         elif outcome := gist(each.answer):
             if not stays:
                 lines.append(f"{request} → {outcome}")
-            elif each.turn in worked or each.turn == 1:
+            elif each.turn == 1 or not worked.isdisjoint(range(each.turn, turns[index[each.answer.id]] + 1)):
                 lines.append(f"{request} → {one_line(outcome, SHORTER)}")
     return tuple(lines)
 
@@ -356,7 +358,11 @@ def gist(message: Message) -> str:
         return one_line("; ".join(items), ANSWER)
     line = ""
     telling = [*filter(_tells, sentences)]
-    first = next((place for place, each in enumerate(telling) if _names(each)), 0)
+    items = [*filter(_names, map(str.strip, _sentences("\n".join(FRAGMENT.findall(text)))))]
+    if items and not any(_names(each) or len(each) > TELLING for each in telling):
+        return one_line("; ".join(item.rstrip(".;,") for item in items[:ITEMS]), ANSWER)
+    says_much = (place for place, each in enumerate(telling) if _names(each) or len(each) > TELLING)
+    first = 0 if telling and YES_NO.match(telling[0]) else next(says_much, 0)
     for sentence in telling[first:]:
         if line and len(line) + len(sentence) >= ANSWER:
             break

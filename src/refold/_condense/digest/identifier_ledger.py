@@ -59,6 +59,7 @@ IN_CONTEXT = ("path", "words", "url", "id", "number")  # kinds that what stands 
 # Of JSON, in this order: what then stands behind a backslash is of the text inside.
 ESCAPES = {"\\\\": "\0", "\\n": " ", "\\t": " ", "\\r": " ", '\\"': '"', "\\/": "/", "\0": "\\"}
 OWN, SEEN, LATE = 2.0, 0.5, 1.5  # uses by the assistant or the user, showings by tools, how lately
+PARTS = 3  # of a dotted name that was shown once: such a list is asked for one in eighty of them
 MOST_VALUES = 5  # numbers or ids of one name
 REPEATED = 2  # mentions from which a number or an id is one that is referred to
 MANY = 4  # uses or showings from which more count for nothing
@@ -211,7 +212,8 @@ def _of_kinds(
         kind, word = candidate.kind, candidate.word
         if kind is None or word in arguments:
             continue
-        if kind in ("id", "number") and not candidate.used and candidate.seen < REPEATED:
+        chain = kind == "dotted" and word.count(".") >= PARTS - 1
+        if (chain or kind in ("id", "number")) and not candidate.used and candidate.seen < REPEATED:
             continue
         ranked.append((-candidate.score * WEIGHTS[kind], word, candidate, kind))
     ranked.sort()  # no two have the same word

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from refold.core.view import View
 
 __all__ = [
+    "PASSED_LATER",
     "CallOutcome",
     "answered",
     "check_line",
@@ -152,7 +153,7 @@ def outcomes(view: View, messages: Sequence[Message], later: Sequence[Message] =
         position = index.get(message.id, -1)
         for call, result in answered(view, [message]):
             shell = is_shell(call)
-            line = call_line(call)
+            line = check_line(call)
             if not (shell or result.is_error) or line in results or _not_run(result):
                 continue
             bad, target = failed(call, result), target_of(call)

@@ -213,8 +213,7 @@ def _rendered(counter: Counter, content: _Content, limit: int) -> str:
     blocks = [opening]
     for lines, section in zip(taken, listed, strict=True):
         if lines:
-            ordered = reversed(lines) if section.newest_first else lines
-            blocks.append("\n".join([f"## {section.title}", *map(entry, ordered)]))
+            blocks.append("\n".join([f"## {section.title}", *map(entry, section.written(lines))]))
     if block:
         blocks.append(block)
     if identifiers:

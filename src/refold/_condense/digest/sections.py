@@ -18,7 +18,14 @@ from refold._condense.digest.exchanges import outcome_lines, rejected_turns, rej
 from refold._condense.digest.file_log import CHANGED, READ, FileRecord, file_log
 from refold._condense.digest.findings import answers_by_tool, other_calls, values
 from refold._condense.digest.model_account import ACCOUNT
-from refold._condense.digest.outcomes import CallOutcome, answered, failed, outcomes, repeated_failures
+from refold._condense.digest.outcomes import (
+    PASSED_LATER,
+    CallOutcome,
+    answered,
+    failed,
+    outcomes,
+    repeated_failures,
+)
 from refold._condense.digest.previous import earlier_entries
 from refold._condense.digest.quotes import GOAL
 from refold._condense.digest.state import LISTED, STATE, TODO, state
@@ -45,6 +52,8 @@ RULED, ENDED = "What the user decided", "Earlier requests and how they ended"
 REMAINING = "Remaining"  # the section of digests of earlier releases
 CUMULATIVE = frozenset({GOAL, CONSTRAINTS, CHANGED, READ, ACCOUNT})  # they hold what earlier digests held already
 SKILL = re.compile(r"(?:^|[/\\])\.[\w-]+[/\\](?:.*[/\\])?SKILL\.md$", re.I)  # instructions of an agent, not of the work
+OF_TURN = re.compile(r"turn (\d+): ")
+NEWEST = 4  # requests that come before the first one
 COMMANDS, CALLS = 20, 12  # lines that tell least: more of them are not read
 ACCOUNT_POSITION = 3  # of a model's account among the sections: after what users said
 END = " → "  # between a call and how it ended
@@ -57,13 +66,19 @@ class Section(Struct, frozen=True):
     """A heading with its lines, the most valuable first.
 
     `share` of the digest is what the lines may use at first; with 0 they are all there, whatever they take. With
-    `newest_first` the lines are written in the opposite order.
+    `newest_first` the lines are written in the opposite order, with `by_turn` in that of the turns they begin with.
     """
 
     title: str
     lines: tuple[str, ...]
     share: float = 0.1
     newest_first: bool = False
+    by_turn: bool = False
+
+    def written(self, lines: Sequence[str]) -> Sequence[str]:
+        """Return some of the lines in the order in which they are written."""
+        ordered = [*reversed(lines)] if self.newest_first else lines
+        return sorted(ordered, key=_turn_of) if self.by_turn else ordered
 
 
 def sections(
@@ -101,12 +116,13 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     turns, index = turns_at(transcript), transcript.index
     rejected = rejected_turns(transcript)
     sound = [message for message in messages if turns[index[message.id]] not in rejected]
-    decided = decisions(transcript, sound)
+    standing = [message for message, turn in zip(transcript.messages, turns, strict=True) if turn not in rejected]
+    decided = decisions(transcript, standing)
     ruled = tuple(rulings(view, staying))
     yield Section(RULED, (*answers_by_tool(view, messages), *ruled), 0.08, newest_first=True)
     yield Section("Decisions and reasons", decided, 0.06, newest_first=True)
     ended = outcome_lines(transcript, staying)
-    yield Section(ENDED, ended, 0.12, newest_first=True)
+    yield Section(ENDED, _first_among(ended), 0.15, newest_first=True, by_turn=True)
     ends = outcomes(view, messages, staying)
     again = [end.target for end in outcomes(view, staying) if end.failed]  # what failed again says what is wrong now
     wrong = [
@@ -116,8 +132,8 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     ]
     # an edit that found no place and is done by now teaches nothing, nor does what went well when it was run again
     over = [end for end in wrong if not (end.open or end.passed_later) and (end.shell or end.target.task != WRITE)]
-    broken = (*rejections(transcript), *repeated_failures(view, messages, staying), *tried(transcript, sound))
-    yield Section(TRIED, (*broken, *map(_line, _newest(over))), 0.08, newest_first=True)
+    broken = (*rejections(transcript), *repeated_failures(view, messages, staying), *tried(transcript, standing))
+    yield Section(TRIED, (*broken, *map(_line, _newest(over)), *_solved(view, broken)), 0.08, newest_first=True)
     judged = verdicts(transcript, sound, (*decided, *broken))
     unsaid = tuple(line for line in judged if not any(plain(line) in each for each in ended))
     yield Section("Findings of the assistant", unsaid, 0.06, newest_first=True)
@@ -139,6 +155,17 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     yield Section("Answers that stand below", quotes.answers, 0.05, newest_first=True)
 
 
+def _turn_of(line: str) -> int:
+    match = OF_TURN.match(line)
+    return int(match[1]) if match else 0
+
+
+def _first_among(lines: Sequence[str]) -> tuple[str, ...]:
+    """Return lines, newest first, with the one of the first turn among the newest: what the work began with."""
+    first = [line for line in lines[NEWEST:] if _turn_of(line) == 1]
+    return (*lines[:NEWEST], *first, *(line for line in lines[NEWEST:] if line not in first))
+
+
 def _changed(log: Sequence[FileRecord]) -> list[FileRecord]:
     """Return the records of files that were changed, newest first; scratch files last, and only of the newest turn.
 
@@ -146,13 +173,17 @@ def _changed(log: Sequence[FileRecord]) -> list[FileRecord]:
     """
     changed = [record for record in reversed(log) if record.changed]
     scratch = [record for record in changed if is_scratch(record.path)]
-    if 2 * len(scratch) > len(changed):
+    if 2 * sum(map(_changes, scratch)) > sum(map(_changes, changed)):
         return changed
     newest = max((record.turn for record in log), default=0)
     return [
         *(record for record in changed if not is_scratch(record.path)),
         *(record for record in scratch if record.turn == newest),
     ]
+
+
+def _changes(record: FileRecord) -> int:
+    return record.edits + record.created or 1
 
 
 def _read(log: Sequence[FileRecord]) -> Iterator[FileRecord]:
@@ -163,6 +194,13 @@ def _read(log: Sequence[FileRecord]) -> Iterator[FileRecord]:
         passing = is_scratch(record.path) or SKILL.search(record.path) or record.path.rstrip("/") in folders
         if not (record.changed or passing):
             yield record
+
+
+def _solved(view: View, broken: Sequence[str]) -> Iterator[str]:
+    """Yield the checks that failed and went well later, newest first, but those that are listed already."""
+    for end in _newest(end for end in outcomes(view, view.transcript.messages) if end.failed and end.passed_later):
+        if end.target.checks and not any(line.startswith(end.call) for line in broken):
+            yield f"{_line(end)}{PASSED_LATER}"
 
 
 def _newest(ends: Iterable[CallOutcome]) -> list[CallOutcome]:
@@ -186,6 +224,9 @@ def _with_earlier(section: Section, view: View) -> Section:
         return replace(section, lines=(*section.lines, *remaining))
     if section.title == ERRORS:
         earlier = _still_open(earlier, view, section.lines)
+    if section.title == TRIED:
+        now = {line.partition(PASSED_LATER)[0] for line in section.lines}
+        earlier = tuple(line for line in earlier if line.rpartition(" (turn ")[0] not in now)
     if section.title == STEPS:
         earlier = earlier_steps(view, earlier)
     if section.title == ENDED:

@@ -183,7 +183,7 @@ def target_in(line: str) -> Target:
     """Return what a call is about from its line in an earlier digest, which may be cut."""
     command = COMMAND.search(line)
     if command:
-        return _chosen(_of_command(command[1].removesuffix(" …")))
+        return _chosen(_of_command(command[1].removeprefix("… ").removesuffix(" …")))
     name, _, rest = line.partition(" ")
     return Target(WRITE, (rest,)) if WRITING_NAME.search(name) else Target(name, (rest,))
 
