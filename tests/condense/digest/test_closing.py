@@ -82,3 +82,10 @@ def test_thanks_are_named_with_the_request_before_them_and_agree_to_nothing():
     )
     assert '- it goes on with user turn 2: "Rename the option."' in text
     assert "agrees" not in text
+
+
+def test_a_request_that_the_last_message_answers_is_restated_as_answered():
+    text = end("u: start", "a: ok", "u: Rename the option.", *WORK, "a: The option has the new name in `load.py`.")
+    assert text.startswith(
+        "## Current request of the user (user turn 2, which the last message answers; it stands below"
+    )

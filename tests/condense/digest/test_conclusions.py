@@ -164,3 +164,17 @@ def test_what_was_wrong_in_a_file_is_marked_once_the_file_was_changed():
 )
 def test_an_intent_is_a_decision_only_with_its_reason_and_a_fact_only_with_what_it_is_about(sentence, is_one):
     assert bool(decided(sentence)) is is_one
+
+
+@pytest.mark.parametrize(
+    ("sentence", "is_one"),
+    [
+        ("The gallery can't go into the first chunk, so the hero needs its own file.", True),
+        ("The old name stays on purpose: two callers outside depend on it.", True),
+        ("Changed `load` to read one file instead of two.", False),
+        ("Which of `a.py` and `b.py` is used instead of the other?", False),
+    ],
+)
+def test_a_choice_is_known_by_its_reason_and_a_note_on_an_edit_is_none(sentence, is_one):
+    transcript = talk("u: go", f"a: {sentence}")
+    assert bool(decisions(transcript, transcript.messages)) is is_one

@@ -164,3 +164,37 @@ def test_items_of_lists_and_suppositions_are_no_ending():
 def test_what_answers_thanks_is_no_ending_of_the_request_before():
     transcript = talk("u: make it faster", "a: The loop takes 3 s.", "u: thanks", "a: It was the lock.", "u: on")
     assert outcome_lines(transcript, ()) == ("turn 1: make it faster → The loop takes 3 s.",)
+
+
+def ruled(*lines):
+    transcript = talk(*lines, "u: and now?")
+    return list(rulings(view_of(transcript, window=20_000), transcript.messages))
+
+
+def test_what_a_user_quotes_of_the_assistant_is_no_decision_of_the_user():
+    answer = "a: It is right. There is **no wrong** assignment, it must be so within the session."
+    assert (
+        ruled("u: why?", answer, "u: Explain:\nThere is no wrong assignment, it must be so within the session.") == []
+    )
+
+
+def test_a_decision_that_the_next_turn_takes_back_says_so():
+    assert ruled("u: go", "a: ok", "u: Never touch the old files.", "a: ok", "u: actually, can you revert that?") == [
+        "user turn 2: Never touch the old files. (taken back in user turn 3)"
+    ]
+
+
+def test_a_decision_stands_beside_a_question_of_the_same_turn():
+    assert ruled("u: go", "a: ok", "u: docker isn't relevant, we use the runners. How long does it take?") == [
+        "user turn 2: docker isn't relevant, we use the runners. How long does it take?"
+    ]
+
+
+def test_a_turn_after_which_the_fault_was_still_there_is_not_told_as_rejected():
+    transcript = talk("u: go", "a: I set `gray` to `#808080`.", "u: it still looks the same", "a: ok", "u: and now?")
+    assert outcome_lines(transcript, ())[-1] == "turn 1: go → it did not help, says user turn 2"
+
+
+def test_of_an_answer_that_begins_with_what_says_little_the_first_sentence_that_names_something_is_told():
+    transcript = talk("u: go", "a: All tests pass. Changed `load` to read one file.", "u: and now?")
+    assert outcome_lines(transcript, ()) == ("turn 1: go → Changed `load` to read one file.",)

@@ -110,3 +110,18 @@ def test_a_long_text_is_read_up_to_its_last_whole_word_whatever_signs_stand_ther
     assert {"load_items", "other_name"} <= {*identifiers_of(part)}
     cut = ToolResult("c", (Text(f"{'- ' * 19_995}load{sign}other_name_that_is_cut"),), "run")
     assert not [word for word in identifiers_of(cut) if "load" in word]
+
+
+def test_rests_of_words_settings_of_calls_and_names_that_only_a_search_showed_are_not_listed():
+    transcript = talk(
+        "u: go",
+        'a: x | read({"path": "a.py", "max_lines": 2000}) as c | web_search("how") as d',
+        "t: c = load_items essageIndex messageIndex a.b.c",
+        "t: d = someName someName",
+        "a: I use max_lines 2000 here, max_lines 2000.",
+    )
+    text = "\n".join(grouped(ledger(view_of(transcript), transcript.messages)))
+    assert "load_items" in text
+    assert "messageIndex" in text
+    for junk in (" essageIndex", "a.b.c", "someName", "2000"):
+        assert junk not in text

@@ -1,6 +1,7 @@
 import json
 
 from refold._condense.digest.render import OPENING, digest_text, limit_of
+from refold._condense.digest.sections import Section, first_among
 from refold.testing import talk, view_of
 
 WORK = talk(
@@ -119,13 +120,14 @@ def test_nothing_to_tell_gives_no_digest():
     assert digest_text(view_of(transcript), (), staying=transcript.messages) == ""
 
 
-def test_an_error_that_later_went_well_is_not_told():
+def test_an_error_that_later_went_well_is_no_open_error():
     transcript = talk(
         "u: go", 'a: x | bash({"command": "make"}) as c1', "t: c1 = fatal: broken\nexit code 2",
         'a: y | bash({"command": "make"}) as c2', "t: c2 = exit code 0", "u: next",
     )  # fmt: skip
     text = digest_text(view_of(transcript), transcript.messages[:3], staying=transcript.messages[3:])
-    assert "fatal: broken" not in text
+    assert "## Open errors" not in text
+    assert text.count("fatal: broken") == text.count("fatal: broken (turn 1) (went well later)") == 1
 
 
 def test_it_stays_within_its_limit_and_drops_whole_lines():
@@ -203,3 +205,28 @@ def test_the_heads_of_identifiers_are_names_of_files_on_windows_too():
     )
     text = digest_text(view_of(transcript), transcript.messages[1:5])
     assert "\n- store.py: " in text
+
+
+def test_a_check_that_failed_and_went_well_later_stands_among_what_was_tried_and_is_no_open_error():
+    run = 'bash({"command": "pytest -q"})'
+    work = talk(
+        "u: mend it", f"a: x | {run} as c1", "t: c1 = 1 failed", "a: y | edit(a.py) as c2", "t: c2 = ok",
+        f"a: z | {run} as c3", "t: c3 = 9 passed", "a: All is mended.", "u: now the docs",
+    )  # fmt: skip
+    text = digest_text(view_of(work, window=20_000), work.messages[:-1])
+    assert "## Tried and failed\n- bash `pytest -q` → failed: 1 failed (turn 1) (went well later)\n" in text
+    assert "## Open errors" not in text
+
+
+def test_requests_stand_in_the_order_of_their_turns_with_the_first_also_where_there_is_no_room_for_all():
+    lines = [f"turn {turn}: ask → answered" for turn in range(30, 0, -1)]
+    ordered = first_among(lines)
+    assert [line.split(":")[0] for line in ordered[:6]] == [
+        "turn 30",
+        "turn 29",
+        "turn 28",
+        "turn 27",
+        "turn 1",
+        "turn 26",
+    ]
+    assert Section("t", ordered, by_turn=True, newest_first=True).written(ordered[:3]) == [*reversed(lines[:3])]

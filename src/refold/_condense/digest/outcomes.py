@@ -44,6 +44,7 @@ __all__ = [
     "outcomes",
     "prepare",
     "repeated_failures",
+    "solved_checks",
     "verdict_of",
 ]
 
@@ -56,6 +57,7 @@ AT_END = 2_000  # characters at the end of a run's output, where it says whether
 WENT_ON = 8  # commands that went well, after which a failed one of its own is not open
 REASON = 140  # characters of an answer that says why
 LOOKED_AT = 600  # messages that are searched for such
+SOLVED = 4  # checks that failed and went well later that are listed
 SEVERAL = 3  # failures of the same call that are an approach which did not work
 AROUND = 4  # messages before and behind an output in which its call and what the assistant said of it stand
 FAILED = re.compile(
@@ -200,6 +202,28 @@ def repeated_failures(view: View, messages: Sequence[Message], later: Sequence[M
         for line, some in ways.items()
         if some.total() >= SEVERAL
     )
+
+
+def solved_checks(view: View) -> tuple[str, ...]:
+    """Return the checks of a whole transcript that failed and went well later, newest first, each once."""
+    messages, turns = view.transcript.messages, turns_at(view.transcript)
+    passed = _passed(view, messages[-LOOKED_AT:])
+    newest: list[Target] = []
+    lines: list[str] = []
+    for at in range(len(messages) - 1, max(len(messages) - LOOKED_AT, 0) - 1, -1):
+        for call, result in answered(view, [messages[at]]):
+            target = target_of(call)
+            if not (is_shell(call) and target.checks and failed(call, result)) or _not_run(result):
+                continue
+            if any(later.covers(target) for later in newest) or meant_to_fail(view, at, call):
+                continue
+            newest.append(target)
+            if _passed_later(call, result, [each for place, each in passed if place > at and each]):
+                turn = f" (turn {turns[at]})" if turns[at] else ""
+                lines.append(f"{check_line(call)} → {ended(call, result)}{turn}{PASSED_LATER}")
+        if len(lines) >= SOLVED:
+            break
+    return tuple(lines)
 
 
 def _passed(view: View, messages: Sequence[Message]) -> list[tuple[int, Target | None]]:

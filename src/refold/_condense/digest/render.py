@@ -71,10 +71,10 @@ EXPLANATIONS = 10  # a digest of fewer times its explanation goes without it
 IDENTIFIERS = "Identifiers, and where they were last seen"
 # Of the digest, and in tokens: what the list of identifiers may take. The first fifth of what is ranked holds half of
 # what such a list is asked for, and of the last half hardly one in a hundred (docs/salience.md, "What names cost").
-NAMES_SHARES, NAMES_MOST = ((0.1, 0.45), (0.25, 0.3), (0.5, 0.3)), 2_000
+NAMES_SHARES, NAMES_MOST = ((0.1, 0.42), (0.25, 0.26), (0.5, 0.26)), 1_700
 ATOM = 3  # tokens of an identifier with its comma, at least
 TELLING = 0.04  # share from which a section takes more lines where room is left: others name calls and no more
-MORE, LEAST_MORE = 0.5, 600  # of that room, for those, and tokens of it at least; the rest is for messages
+MORE, LEAST_MORE = 0.45, 600  # of that room, for those, and tokens of it at least; the rest is for messages
 AHEAD = 4  # times as many identifiers as have room are ranked by predicted use
 ROUNDS = 6  # of trying how many identifiers fit
 CHARS = 3  # characters of identifiers that a token holds, at first

@@ -25,6 +25,7 @@ from refold._condense.digest.outcomes import (
     failed,
     outcomes,
     repeated_failures,
+    solved_checks,
 )
 from refold._condense.digest.previous import earlier_entries
 from refold._condense.digest.quotes import GOAL
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.view import View
 
-__all__ = ["Files", "Section", "sections", "touched_files"]
+__all__ = ["Files", "Section", "first_among", "sections", "touched_files"]
 
 REQUESTS = "Requests and answers of the user (word for word)"
 ERRORS, TRIED = "Open errors", "Tried and failed"
@@ -122,7 +123,7 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     yield Section(RULED, (*answers_by_tool(view, messages), *ruled), 0.08, newest_first=True)
     yield Section("Decisions and reasons", decided, 0.06, newest_first=True)
     ended = outcome_lines(transcript, staying)
-    yield Section(ENDED, _first_among(ended), 0.15, newest_first=True, by_turn=True)
+    yield Section(ENDED, first_among(ended), 0.15, newest_first=True, by_turn=True)
     ends = outcomes(view, messages, staying)
     again = [end.target for end in outcomes(view, staying) if end.failed]  # what failed again says what is wrong now
     wrong = [
@@ -133,7 +134,8 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     # an edit that found no place and is done by now teaches nothing, nor does what went well when it was run again
     over = [end for end in wrong if not (end.open or end.passed_later) and (end.shell or end.target.task != WRITE)]
     broken = (*rejections(transcript), *repeated_failures(view, messages, staying), *tried(transcript, standing))
-    yield Section(TRIED, (*broken, *map(_line, _newest(over)), *_solved(view, broken)), 0.08, newest_first=True)
+    solved = (line for line in solved_checks(view) if not any(one.startswith(line.split(END)[0]) for one in broken))
+    yield Section(TRIED, (*broken, *map(_line, _newest(over)), *solved), 0.08, newest_first=True)
     judged = verdicts(transcript, sound, (*decided, *broken))
     unsaid = tuple(line for line in judged if not any(plain(line) in each for each in ended))
     yield Section("Findings of the assistant", unsaid, 0.06, newest_first=True)
@@ -160,7 +162,7 @@ def _turn_of(line: str) -> int:
     return int(match[1]) if match else 0
 
 
-def _first_among(lines: Sequence[str]) -> tuple[str, ...]:
+def first_among(lines: Sequence[str]) -> tuple[str, ...]:
     """Return lines, newest first, with the one of the first turn among the newest: what the work began with."""
     first = [line for line in lines[NEWEST:] if _turn_of(line) == 1]
     return (*lines[:NEWEST], *first, *(line for line in lines[NEWEST:] if line not in first))
@@ -194,13 +196,6 @@ def _read(log: Sequence[FileRecord]) -> Iterator[FileRecord]:
         passing = is_scratch(record.path) or SKILL.search(record.path) or record.path.rstrip("/") in folders
         if not (record.changed or passing):
             yield record
-
-
-def _solved(view: View, broken: Sequence[str]) -> Iterator[str]:
-    """Yield the checks that failed and went well later, newest first, but those that are listed already."""
-    for end in _newest(end for end in outcomes(view, view.transcript.messages) if end.failed and end.passed_later):
-        if end.target.checks and not any(line.startswith(end.call) for line in broken):
-            yield f"{_line(end)}{PASSED_LATER}"
 
 
 def _newest(ends: Iterable[CallOutcome]) -> list[CallOutcome]:
