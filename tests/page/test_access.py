@@ -1,9 +1,11 @@
 import asyncio
 
 import pytest
+from starlette.testclient import TestClient
 
 from refold._page.access import WRONG, StartToken
-from refold._page.app import POLICY
+from refold._page.app import POLICY, page_app
+from refold._page.conversations import Conversations
 from tests.page.conftest import opened
 
 PATHS = ["/", "/search?q=parser", "/c/work", "/c/none", "/c/work/plot.json", "/nothing"]
@@ -51,6 +53,20 @@ def test_a_token_that_is_typed_in_opens_the_page(page):
     assert page.outsider.get("/").status_code == 200
     page.outsider.post("/sign-out")
     assert page.outsider.get("/").status_code == 401
+
+
+@pytest.mark.parametrize(("public", "secure"), [("", False), ("https://page.example:8443", True), ("http://page.example", False)])
+def test_the_cookie_is_sent_by_https_alone_where_a_proxy_has_the_certificate(store, public, secure):
+    access = StartToken()
+    client = TestClient(page_app(Conversations(store), access, b"key", public), base_url="http://10.0.0.7:8787")
+    headers = {"x-forwarded-proto": "https"}  # which anybody can send
+    answer = client.get("/", params={"token": access.token}, headers=headers, follow_redirects=False)
+    assert ("Secure" in answer.headers["set-cookie"]) == secure
+    given = {"x-refold-token": access.token, "sec-fetch-site": "same-origin"}
+    for origin in ("http://10.0.0.7:8787", public or "http://10.0.0.7:8787", "https://evil.example"):
+        answer = client.post("/c/work/pin", headers={**given, "origin": origin}, data={})
+        assert answer.status_code == 403
+        assert ("Another site" in answer.text) == ("evil" in origin), "and else the form has no token"
 
 
 @pytest.mark.parametrize("way", ["address", "header", "form"])

@@ -183,11 +183,17 @@ class _FromFile(click.RichCommand):
     help="Certificate chain in PEM; clients come by https.",
 )
 @click.option("--tls-key", default="", metavar="FILE", type=options.PATH, help="Key of the certificate, in PEM.")
+@click.option(
+    "--public-url",
+    default="",
+    metavar="URL",
+    help="Address of a proxy through which browsers come; with https, the cookie of the page is sent by https alone.",
+)
 @acting
 @click.pass_context
 def command(
     context: click.Context, host: str, port: int, check: bool, log_level: str, log_format: LogFormat,
-    workers: int, tls_certificate: str, tls_key: str, acts: dict[str, Any],
+    workers: int, tls_certificate: str, tls_key: str, public_url: str, acts: dict[str, Any],
 ) -> int:  # fmt: skip
     """Run a gateway: a proxy before the providers of agents.
 
@@ -199,7 +205,9 @@ def command(
     administrator, REFOLD_STORE_KEY encrypts the store. REFOLD_OPENAI_KEY, REFOLD_ANTHROPIC_KEY and REFOLD_GEMINI_KEY
     are keys that the gateway sends to providers instead of those of clients, which then need a token (`refold tokens`).
     """
-    settings = gateway_settings(acts, host=host, port=port, tls_certificate=tls_certificate, tls_key=tls_key)
+    settings = gateway_settings(
+        acts, host=host, port=port, tls_certificate=tls_certificate, tls_key=tls_key, public_url=public_url
+    )
     if check:
         _check_files(settings)
         show.table(("option", "*value", "*from"), in_force(context, settings, every=True))

@@ -200,7 +200,7 @@ class Gateway:
         self._admin = Admin(
             settings, self.tracker, keeper, self._planner, self._exchanges, self.metrics, self._lookup, conversations
         )
-        self._page = gateway_page(conversations, self._auth)
+        self._page = gateway_page(conversations, self._auth, settings.public_url)
         if settings.retention:
             offset = await keeper.now() - steady()
             self._retention_task = asyncio.create_task(self._delete_expired(settings.retention, offset))

@@ -35,9 +35,9 @@ def is_page(path: str) -> bool:
     return path == PAGE or path.startswith(PAGE + "/")
 
 
-def gateway_page(conversations: Conversations, auth: Auth) -> ASGIApp:
+def gateway_page(conversations: Conversations, auth: Auth, public_url: str) -> ASGIApp:
     """Return the page of a gateway; processes that share its store know each other's viewers."""
-    return page_app(conversations, _TokenViewers(auth), b"page" + conversations.store.salt())
+    return page_app(conversations, _TokenViewers(auth), b"page" + conversations.store.salt(), public_url)
 
 
 class _TokenViewers:

@@ -41,9 +41,10 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     header `x-refold-token`, in the path `/token/TOKEN/…` or as its API key. Without a token it may use the models and
     nothing else, and that only on loopback and unless `require_token` is set or the gateway has keys of its own:
     `upstream_keys`, by provider, replace those of clients. `rate` is how many requests a minute each token has, unless
-    it says otherwise (0: no limit). With `tls_certificate` and `tls_key`, files in PEM, clients come by https. `strict`
-    refuses a request whose compaction fails instead of sending it as it is, `shadow` plans and reports and changes
-    nothing, `repair` mends invalid conversations.
+    it says otherwise (0: no limit). With `tls_certificate` and `tls_key`, files in PEM, clients come by https;
+    `public_url` is the address of a proxy through which browsers come. `strict` refuses a request whose compaction
+    fails instead of sending it as it is, `shadow` plans and reports and changes nothing, `repair` mends invalid
+    conversations.
     `recall_tool` offers models a tool that returns originals once a plan is active: the gateway answers its calls,
     in up to `recall_rounds` rounds of one answer with up to `recall_tokens` tokens each.
     `native_compaction` is what is done with a provider's own compaction, also for single routes and models: "pass",
@@ -85,6 +86,7 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     rate: int = 0
     tls_certificate: str = ""
     tls_key: str = ""
+    public_url: str = ""
     strict: bool = False
     shadow: bool = False
     repair: bool = False
@@ -118,6 +120,9 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
             )
         if bool(self.tls_certificate) != bool(self.tls_key):
             raise UsageError("a certificate is used with its key: give both --tls-certificate and --tls-key")
+        if self.public_url and not _is_address(self.public_url):
+            problem = f"{without_secrets(self.public_url)!r} is no http or https address"
+            raise UsageError(f"{problem}: write --public-url as in https://refold.example.com")
         if not self.upstreams:
             raise UsageError("no upstream: name the provider that requests are sent to")
         for name, url in self.upstreams.items():

@@ -167,8 +167,12 @@ def fingerprint(token: str) -> str:
     return sha256(token.encode("utf-8", "replace")).hexdigest()
 
 
-def is_of_another_site(headers: Mapping[bytes, bytes]) -> bool:
-    """Tell whether a browser says that the page of another origin sends a request."""
+def is_of_another_site(headers: Mapping[bytes, bytes], public_host: str = "") -> bool:
+    """Tell whether a browser says that the page of another origin sends a request.
+
+    `public_host` is the host of a proxy before this server, which may have put another name in its place.
+    """
     origin, host = headers.get(b"origin", b""), headers.get(b"host", b"")
-    foreign = bool(origin) and origin.partition(b"//")[2].lower() != host.lower()
+    own = {host.lower(), public_host.encode()} - {b""}
+    foreign = bool(origin) and origin.partition(b"//")[2].lower() not in own
     return foreign or headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin")

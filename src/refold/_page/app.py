@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -46,10 +46,11 @@ HEADERS = {
 SAFE = ("GET", "HEAD")
 
 
-def page_app(conversations: Conversations, viewers: Viewers, key: bytes) -> ASGIApp:
+def page_app(conversations: Conversations, viewers: Viewers, key: bytes, public_url: str = "") -> ASGIApp:
     """Return the page over some conversations, for the viewers who have a token; `key` signs their sessions.
 
-    It may be mounted under a path, which is the `root_path` of its scope.
+    It may be mounted under a path, which is the `root_path` of its scope. `public_url` is the address of a proxy through
+    which browsers come. No header tells that: whoever reaches this server without the proxy could send it too.
     """
     app = Starlette(
         routes=[
@@ -68,6 +69,8 @@ def page_app(conversations: Conversations, viewers: Viewers, key: bytes) -> ASGI
         exception_handlers=dict.fromkeys((HTTPException, RefoldError, Exception), _error),
     )
     app.router.redirect_slashes = False
+    public = urlsplit(public_url)
+    app.state.is_public_by_https, app.state.public_host = public.scheme == "https", public.netloc.lower()
     app.state.watchers, app.state.reports = Counter[str](), Reports()
     app.state.conversations, app.state.sign_in = conversations, SignIn(viewers, key)
     return app
@@ -101,7 +104,9 @@ class _Guard:
     def _refusal(self, request: Request) -> Response | None:
         """Return the response to a request that does not pass; None for one that does."""
         path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))  # by which routes are found, too
-        if request.method not in SAFE and is_of_another_site(dict(request.scope["headers"])):
+        if request.method not in SAFE and is_of_another_site(
+            dict(request.scope["headers"]), request.app.state.public_host
+        ):
             return page(request, "error.html", 403, title="Not from here", text="Another site sent this request.")
         if path.startswith("/static/") or path == "/sign-in":
             return None
@@ -131,7 +136,7 @@ def _opened(request: Request, viewer: Viewer, path: str, query: list[tuple[str, 
     sign_in: SignIn = request.app.state.sign_in
     response.set_cookie(
         cookie_name(request), sign_in.cookie(viewer), httponly=True, samesite="strict",
-        secure=request.url.scheme == "https", path=request.scope.get("root_path") or "/",
+        secure=request.url.scheme == "https" or request.app.state.is_public_by_https, path=request.scope.get("root_path") or "/",
     )  # fmt: skip
     return response
 
