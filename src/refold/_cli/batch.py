@@ -52,7 +52,7 @@ def command() -> None:
 )
 @options.reading
 @replay_options.with_settings(policy="refold")
-@click.option("--costs-only", is_flag=True, help="Compute costs alone, which is quicker than what is preserved too.")
+@click.option("--costs-only", is_flag=True, help="Compute only costs, not what is preserved: much quicker.")
 @options.jobs_option
 @click.option("--scheduler", metavar="ADDRESS", help="Use the Dask cluster of this scheduler, as in tcp://host:8786.")
 @click.option("--retry", is_flag=True, help="Replay files again that have an error.")

@@ -15,10 +15,10 @@ BROKEN = 1
 @click.argument("agent", required=False, shell_complete=completers.agents)
 @options.as_json
 def command(agent: str | None, as_json: bool) -> int:
-    """Look at what was installed into AGENT, or into every agent.
+    """Check what was installed into AGENT, or into every agent.
 
     For each: its version, whether its settings are as installed, whether its hooks were called, how long they took and
-    what failed in them, and whether the gateway answers. The exit code is 1 where something is not well.
+    what failed in them, and whether the gateway answers. The exit code is 1 if something is wrong.
     """
     from importlib.metadata import version
 

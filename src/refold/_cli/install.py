@@ -62,10 +62,10 @@ def command(agent: str, project: str | None, gateway: str, no_mcp: bool, no_hook
     """Put refold into the settings of AGENT.
 
     AGENT is claude-code, codex, pi, opencode or gemini-cli.
-    Hooks shorten long output of tools and keep the whole of it, and bring a digest after the agent's own compaction;
-    the MCP server recalls what left; with --gateway the agent talks to its provider through that. What each agent
-    allows is in docs/install.md. Everything else in the settings stays as it is, byte for byte, and `refold uninstall`
-    restores them. Run it again to change what is installed, or after an update of Python.
+    Hooks shorten long output of tools and keep the whole of it, and add a digest after the agent's own compaction;
+    the MCP server lets it read what was removed; with --gateway the agent talks to its provider through that. What
+    each agent allows is in docs/install.md. Everything else in the settings stays as it is, byte for byte, and `refold
+    uninstall` restores them. Run it again to change what is installed, or after an update of Python.
     """
     from refold._install.agents import plan_of, write
     from refold._install.changes import diff

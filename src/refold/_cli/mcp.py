@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     "--files", "named", multiple=True, metavar="PATH", type=options.PATH,
     help="Session files, or folders of them, instead of those in the agents' own folders.",
 )  # fmt: skip
-@click.option("--session", metavar="ID", help="The session that is meant where a call names none.")
+@click.option("--session", metavar="ID", help="Session to use if a call names none.")
 @click.option(
     "-C",
     "--folder",
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
     "--recall-tokens", type=options.TokenNumber(300, 1_000_000), default=8_000, show_default=True,
     help="Largest answer of a tool in tokens.",
 )  # fmt: skip
-@click.option("--allow-undo", is_flag=True, help="Offer a tool that takes compactions of a store off.")
+@click.option("--allow-undo", is_flag=True, help="Offer a tool that undoes compactions of a store.")
 def command(
     store: str | None, named: tuple[str, ...], session: str | None, folder: str | None, recall_tokens: int,
     allow_undo: bool,
 ) -> None:  # fmt: skip
     """Serve recall and search to an agent by MCP.
 
-    It speaks over standard input and output, and also tells the fill of the context.
+    The server speaks over standard input and output, and also reports how full the context is.
     By default it reads the session files of Claude Code, Codex, opencode, pi, Gemini CLI, Cline and Copilot CLI in
-    place, and never writes them. The session is the one that a call names, --session, REFOLD_SESSION or
-    CLAUDE_CODE_SESSION_ID, else the newest of the working folder; each answer says which.
+    place, and never writes them. The session is the one that a call names, or --session, REFOLD_SESSION or
+    CLAUDE_CODE_SESSION_ID, or else the newest of the working folder; each answer names it.
     """
     from refold.errors import UsageError
 

@@ -356,7 +356,9 @@ _SIZE = (
     click.option(
         "--reported", is_flag=True, help="Measure with the provider's last usage report in the file, if there is one."
     ),
-    click.option("--no-wait", is_flag=True, help="Compact from the trigger on, also where that does not pay yet."),
+    click.option(
+        "--no-wait", is_flag=True, help="Compact as soon as the trigger is reached, even if it does not pay yet."
+    ),
     click.option(
         "--expected-calls",
         type=click.IntRange(min=0),

@@ -110,7 +110,7 @@ def acting(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--recall-tokens", type=TokenNumber(200), default=6_000, show_default=True,
                      help="Largest answer of the recall tool in tokens."),
         click.option("--background/--no-background", default=True, show_default=True,
-                     help="Compact beside the traffic where the request still fits, or always before it."),
+                     help="Compact in the background while requests still fit, or always before a request."),
     )  # fmt: skip
 
     @functools.wraps(command)
@@ -195,7 +195,7 @@ def command(
     context: click.Context, host: str, port: int, check: bool, log_level: str, log_format: LogFormat,
     workers: int, tls_certificate: str, tls_key: str, public_url: str, acts: dict[str, Any],
 ) -> int:  # fmt: skip
-    """Run a gateway: a proxy before the providers of agents.
+    """Run a gateway: a proxy between agents and their providers.
 
     It keeps every conversation inside the context window.
     Point each agent at it with its base URL: OPENAI_BASE_URL=http://127.0.0.1:8787/v1,

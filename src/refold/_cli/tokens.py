@@ -29,7 +29,7 @@ def command() -> None:
     """Create, list or revoke tokens for a gateway.
 
     Users and teams use a gateway with them.
-    A gateway that runs takes a change over within a second. The file holds hashes of tokens.
+    A running gateway applies a change within a second. The file holds hashes of tokens.
     """
 
 

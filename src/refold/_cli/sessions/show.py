@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def command(session: str, store: str | None, seen: bool, message: str | None, as_json: bool) -> None:
     """Show the messages of a session.
 
-    Each is shown with what compactions made of it in what the model is sent.
+    Each message is shown with what the compactions made of it.
     SESSION is an id, the beginning of one, or `last`. `--json` prints the messages in the provider's format.
     """
     from refold._cli import show

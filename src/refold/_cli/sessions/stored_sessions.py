@@ -42,9 +42,9 @@ COMPLETED = 100  # ids; more are not read in a menu
 
 def option(function: Callable[..., R]) -> Callable[..., R]:
     """Add `--store`."""
-    return options.store_option("Place of the sessions: a file or a database's URL; by default a file of yours.")(
-        function
-    )
+    return options.store_option(
+        "Place of the sessions: a file or a database's URL; by default a file in your data folder."
+    )(function)
 
 
 @contextmanager
