@@ -385,4 +385,4 @@ def _default_store() -> str:
 
 
 def _missing(error: ImportError) -> click.UsageError:
-    return click.UsageError(f"the gateway needs {error.name}: install refold[gateway]")
+    return click.UsageError(f"the gateway needs {error.name}: pip install 'refold[gateway]'")

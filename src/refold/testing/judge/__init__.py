@@ -64,5 +64,5 @@ def problems(
         return tuple(judge(body, string_of(named), headers or {}))
     except ImportError as error:
         raise UsageError(
-            f"the judge of {format} needs {error.name}: install refold[testing], or pass strict=False"
+            f"the judge of {format} needs {error.name}: pip install 'refold[testing]', or pass strict=False"
         ) from error

@@ -85,7 +85,7 @@ class ScriptedProvider:
         try:
             from refold.testing.provider._http import Server
         except ImportError as error:
-            raise UsageError(f"the scripted provider needs {error.name}: install refold[testing]") from error
+            raise UsageError(f"the scripted provider needs {error.name}: pip install 'refold[testing]'") from error
         self._server = Server(self._answering, self.models)
         self._port = self._server.start()
 
