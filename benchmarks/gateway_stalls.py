@@ -3,10 +3,12 @@
     python benchmarks/gateway_stalls.py
     python benchmarks/gateway_stalls.py --store postgresql://…
 
-One client sends small requests without a pause. Its longest wait is printed for a second in which nothing else happens,
-for one message of 20 MB in a conversation of its own, for the same conversation with one message more, and for fifteen
-bodies at once of 60 KB that unpack to 60 MB: spaces, and one long message. What an idle machine adds is the first row;
-a machine with less than two free cores adds much more.
+One client, a process of its own, sends small requests without a pause. Its longest wait is printed for a second in which
+nothing else happens, for one message of 20 MB in a conversation of its own, for the same conversation with one message
+more, and for fifteen bodies at once of 60 KB that unpack to 60 MB: spaces, and one long message. What an idle machine
+adds is the first row; a machine with less than two free cores adds much more, so each row also says how much processor
+time the gateway used in how many seconds. On two free cores all of it takes a minute. A row ends after 40 seconds
+whether its requests were answered or not.
 """
 
 from __future__ import annotations
@@ -14,11 +16,12 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import multiprocessing
 import random
 import sys
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -39,38 +42,41 @@ gateway.run()
 BOMBS = 15
 SIZE = 20_000_000
 PAUSE = 0.002  # seconds between two small requests
+LONGEST_ROW = 40.0  # seconds
+
+
+def send_small_requests(url: str, control: Connection) -> None:
+    """Send small requests without end; whenever asked, return the waits since the last time, in milliseconds."""
+    caller, waits, number = Caller(url), list[float](), 0
+    while True:
+        if control.poll():
+            if not control.recv():
+                return
+            control.send(waits)
+            waits = []
+        number += 1
+        waits.append(caller.ms(body(500, 1, number % 50)))
+        time.sleep(PAUSE)
 
 
 class Others:
-    """A client that sends small requests without end; `worst` are the longest waits in milliseconds since `reset`."""
+    """A client that sends small requests without end, in a process of its own."""
 
     def __init__(self, url: str) -> None:
-        self._caller = Caller(url)
-        self._waits: list[float] = []
-        self._ends = False
-        self._thread = threading.Thread(target=self._run)
+        context = multiprocessing.get_context("spawn")
+        self._control, theirs = context.Pipe()
+        self._client = context.Process(target=send_small_requests, args=(url, theirs), daemon=True)
+        self._client.start()
 
-    def _run(self) -> None:
-        number = 0
-        while not self._ends:
-            number += 1
-            self._waits.append(self._caller.ms(body(500, 1, number % 50)))
-            time.sleep(PAUSE)
+    def waits(self) -> list[float]:
+        """Return the waits since the last call, in milliseconds, the longest last."""
+        self._control.send(True)
+        waits: list[float] = self._control.recv()
+        return sorted(waits)
 
-    def __enter__(self) -> Others:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ends = True
-        self._thread.join()
-
-    def reset(self) -> None:
-        self._waits = []
-
-    def worst(self) -> str:
-        waits = sorted(self._waits)
-        return f"{waits[-1]:8.1f} ms of {len(waits):6,}, median {waits[len(waits) // 2]:.1f}" if waits else "no request"
+    def stop(self) -> None:
+        self._control.send(False)
+        self._client.join()
 
 
 def large(more: int) -> bytes:
@@ -90,11 +96,18 @@ def large(more: int) -> bytes:
 def post(url: str, data: bytes, encoding: str = "") -> int:
     """Send a request and return the status of its answer."""
     connection = Caller(url).connection
+    connection.timeout = LONGEST_ROW
     headers = {"content-type": "application/json"} | ({"content-encoding": encoding} if encoding else {})
     connection.request("POST", "/v1/chat/completions", data, headers)
     answer = connection.getresponse()
     answer.read()
     return answer.status
+
+
+def outcome(answers: list[Future[int]]) -> str:
+    """Return what came of requests: how many were answered in time, and how."""
+    done = [each for each in answers if each.done() and not each.exception()]
+    return f"answered {len(done)} of {len(answers)} {sorted({each.result() for each in done})}"
 
 
 def main() -> None:
@@ -103,25 +116,35 @@ def main() -> None:
     given = parser.parse_args()
     upstream = Process(UPSTREAM, given=EVENTS)
     gateway = Process(GATEWAY, upstream.url, given.store)
-    blank = gzip.compress(b" " * 60_000_000)
-    message = gzip.compress(b'{"model":"gpt-4o","messages":[{"role":"user","content":"%b"}]}' % (b" " * 60_000_000))
+    others, pool = Others(gateway.url), ThreadPoolExecutor(BOMBS)
+    blank = gzip.compress(b" " * 60_000_000, 1)
+    message = gzip.compress(b'{"model":"gpt-4o","messages":[{"role":"user","content":"%b"}]}' % (b" " * 60_000_000), 1)
+    begun = time.monotonic()
     try:
-        with Others(gateway.url) as others, ThreadPoolExecutor(BOMBS) as pool:
+        for name, bodies, encoding in (
+            ("nothing else", [], ""),
+            ("a message of 20 MB", [large(0)], ""),
+            ("the same, resent", [large(1)], ""),
+            (f"{BOMBS} bombs of spaces", [blank] * BOMBS, "gzip"),
+            (f"{BOMBS} bombs of a message", [message] * BOMBS, "gzip"),
+        ):
+            print(f"[{time.monotonic() - begun:5.0f} s] {name} ...", file=sys.stderr, flush=True)
+            others.waits()
+            at, used = time.monotonic(), gateway.seconds()
+            answers = [pool.submit(post, gateway.url, each, encoding) for each in bodies]
+            wait(answers, LONGEST_ROW)
             time.sleep(1)
-            for name, bodies, encoding in (
-                ("nothing else", [], ""),
-                ("a message of 20 MB", [large(0)], ""),
-                ("the same, resent", [large(1)], ""),
-                (f"{BOMBS} bombs of spaces", [blank] * BOMBS, "gzip"),
-                (f"{BOMBS} bombs of a message", [message] * BOMBS, "gzip"),
-            ):
-                others.reset()
-                answers = list(pool.map(lambda each, encoding=encoding: post(gateway.url, each, encoding), bodies))
-                time.sleep(1)
-                print(f"{name:>24}  {others.worst()}; answered {sorted(set(answers))}", flush=True)
+            spent, used, waits = time.monotonic() - at, gateway.seconds() - used, others.waits()
+            print(
+                f"{name:>24}  {waits[-1]:8.1f} ms of {len(waits):6,}, median {waits[len(waits) // 2]:.1f}; "
+                f"{outcome(answers)}; processor {used:.1f} s in {spent:.1f}",
+                flush=True,
+            )
     finally:
+        others.stop()
         gateway.stop()
         upstream.stop()
+        pool.shutdown(cancel_futures=True)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from refold._gateway.conversations.conversation import ReportedUsage
 from refold._gateway.conversations.planner import CompactionAborted
 from refold._gateway.conversations.plugin import CompactionTarget
 from refold._gateway.conversations.ready import Exchange, Ready
+from refold._gateway.conversations.store_access import finished
 from refold._gateway.conversations.tracker import ConversationLocked, open_body
 from refold._gateway.observability.logs import log_request
 from refold._gateway.observability.tracing import span, watched
@@ -211,7 +212,10 @@ class Exchanges:
                 await self._begun(exchange, target, ready)
             if chat and exchange.native is not None:
                 await exchange.native.clear(target)
-            top = conversation.most_tokens(target.dialect)
+            if conversation.unscanned_bytes() < LARGE:
+                top = conversation.most_tokens(target.dialect)
+            else:
+                top = await finished(asyncio.to_thread(conversation.most_tokens, target.dialect))
             if self._settings.repair and chat:
                 await self._repaired(target, ready)
             if (

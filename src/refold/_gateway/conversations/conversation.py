@@ -51,7 +51,7 @@ from refold import formats
 from refold._compaction.request import gauged
 from refold._gateway.conversations.provenance import SentHistory, Under
 from refold._gateway.conversations.thrash import thrash
-from refold._gateway.wire.body import native
+from refold._gateway.wire.body import LONGEST_MARK, find_any, native
 from refold.core._engine import waiting
 from refold.core._json import is_whole, string_of
 from refold.core.budget import Breakdown, Usage, WhenItPays
@@ -84,7 +84,6 @@ LONGEST_TOKEN = 12  # bytes a token, on the average of a request; more is not te
 NOTHING = Usage(0)
 SIGNED = re.compile(rb'"signature"|"redacted_thinking"')
 TURN = 2  # messages that are new in a request of one client alone: an answer, and what the client says to it
-LONGEST_MARK = 32  # bytes: a mark is searched for again where the last search ended in its middle
 CLOCK = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
 REST = 0.05  # share of the window by which a request must grow before it is compacted again
 
@@ -386,6 +385,10 @@ class Conversation:
 
     # Reading, measuring, writing
 
+    def unscanned_bytes(self) -> int:
+        """Return how many bytes of the newest body `most_tokens` has to search."""
+        return self.body.stop - self.scanned_bytes
+
     def most_tokens(self, dialect: Dialect) -> int | None:
         """Return a number of tokens that the request cannot exceed, at hardly any cost; None where only reading tells.
 
@@ -395,10 +398,8 @@ class Conversation:
         body = self.body
         if self.scanned_bytes < body.stop:
             start = max(self.scanned_bytes - LONGEST_MARK, body.start)
-            for mark in dialect.costly:
-                if body.body.find(mark, start, body.stop) >= 0:
-                    self.last_media_index = len(body.raws)
-                    break
+            if find_any(body.body, dialect.costly, start, body.stop):
+                self.last_media_index = len(body.raws)
             self.scanned_bytes = body.stop
         report, size = self._trusted(self.reported), body.stop - body.start
         if report is not None:

@@ -17,9 +17,11 @@ from msgspec import Raw, Struct
 from refold.core._json import Json
 
 __all__ = [
+    "LONGEST_MARK",
     "Bytes",
     "ParsedBody",
     "continued",
+    "find_any",
     "native",
     "opened",
     "position",
@@ -42,6 +44,8 @@ _WHITE = b" \t\r\n"
 _BLANK = frozenset({b" ", b"\t", b"\r", b"\n"})
 _HEAD = b'{"\\u0000":['  # a name that no client gives
 _LISTS = frozenset({"messages", "input", "contents"})
+WINDOW = 1024 * 1024  # bytes that are looked at in one call, in which no other thread runs
+LONGEST_MARK = 32  # bytes: a mark is searched for again where the last search ended in its middle
 
 
 class ParsedBody(Struct):
@@ -79,6 +83,8 @@ def opened(body: bytes, key: str) -> ParsedBody | None:
     Raises:
         ValueError: the body is no JSON object.
     """
+    if not _begins_as_object(body):
+        raise ValueError("the body is no JSON object")
     try:
         values = _values(body)
         value = values.get(key)
@@ -87,6 +93,23 @@ def opened(body: bytes, key: str) -> ParsedBody | None:
         return _located(body, dict(values), key, list(_list(value)))
     except msgspec.DecodeError:  # lone surrogates, numbers out of range: others read them, so nothing is wrong yet
         return _opened_slowly(body, key)
+
+
+def _begins_as_object(body: bytes) -> bool:
+    """Tell whether the first byte that is no space opens an object; other threads may run while it is looked for."""
+    for at in range(0, len(body), WINDOW):
+        if begun := body[at : at + WINDOW].lstrip(_WHITE):
+            return begun.startswith(b"{")
+    return False
+
+
+def find_any(body: bytes, marks: Iterable[bytes], start: int, stop: int) -> bool:
+    """Tell whether one of several short marks stands in a part of a body; other threads may run meanwhile."""
+    for at in range(start, stop, WINDOW):
+        end = min(at + WINDOW + LONGEST_MARK, stop)
+        if any(body.find(mark, at, end) >= 0 for mark in marks):
+            return True
+    return False
 
 
 def repeats(known: ParsedBody, body: bytes) -> bool:
