@@ -413,7 +413,7 @@ class Gateway:
         plain = await self._exchanges.decompressed(raw, encoding, chat.max_body) if encoding else raw
         exchange = Exchange(head.route, chat.url, chat.headers, chat.options, raw, plain)
         with WhileConnected(connection, receive):
-            native = await self._native.begin(exchange)
+            native = await self._native.begin(exchange) if self._native.may_concern(exchange) else None
             if native is None:
                 await self._exchanges.run(exchange, send, begun)
             elif native.wish.now and head.route.kind != "count":

@@ -130,6 +130,10 @@ class NativeCompaction:
             return None
         return provider_threshold(managed, route.dialect.format)
 
+    def may_concern(self, exchange: Exchange) -> bool:
+        """Tell whether `begin` has to look at an exchange, which may concern its provider's compaction."""
+        return exchange.route.dialect.format in FORMATS and not (exchange.options.bypass or self._settings.shadow)
+
     async def begin(self, exchange: Exchange) -> NativeExchange | None:
         """Return the exchange as the rest of the gateway is to see it; None where nothing of it is to be changed.
 
@@ -137,7 +141,7 @@ class NativeCompaction:
             GatewayError: a compaction item cannot be read here (400).
         """
         route, plain, format = exchange.route, exchange.plain, exchange.route.dialect.format
-        if plain is None or exchange.options.bypass or self._settings.shadow or format not in FORMATS:
+        if plain is None:
             return None
         items = WORD in plain and ITEM.search(plain) is not None
         asks = any(b'"%b"' % key.encode() in plain for key in ASKING)

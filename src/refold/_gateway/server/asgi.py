@@ -70,13 +70,13 @@ async def read_body(
         if deadline is not None and time.monotonic() > deadline:
             late = f"the request's body did not arrive within {whole:g} s: send it again"
             raise GatewayError(408, late, "request_timeout", CLOSE)
-        chunk = message.get("body", b"")
+        chunk: bytes = message.get("body", b"")
         size += len(chunk)
         if size > limit:
             raise too_large(limit)
-        chunks.append(chunk)
         if not message.get("more_body"):
-            return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+            return b"".join((*chunks, chunk)) if chunks else chunk
+        chunks.append(chunk)
 
 
 async def receive_in_time(receive: Receive, timeout: float) -> Message:

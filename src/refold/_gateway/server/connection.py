@@ -343,8 +343,9 @@ class _TransportView(asyncio.Transport):
 
 def connection_of(scope: Scope) -> ClientConnection | None:
     """Return the connection by which a request came; None under another server."""
-    connection = scope.get("state", {}).get(STATE)
-    return connection if isinstance(connection, ClientConnection) else None
+    state = scope.get("state")
+    connection: ClientConnection | None = state.get(STATE) if state else None
+    return connection
 
 
 def client_connection(seconds: float) -> type[ClientConnection]:
