@@ -8,9 +8,12 @@ import pytest
 from click.testing import Result
 
 from refold._cli.sessions import stored_sessions
+from refold._gateway.conversations.encryption import Seal
 from refold.core.budget import Budget
+from refold.core.messages import MessageId
 from refold.errors import UsageError
 from refold.sessions import MemoryStore, Session, open_store
+from refold.sessions._stores.protocol import StoredMessage
 
 Run = Callable[..., Result]
 
@@ -35,6 +38,33 @@ def store(tmp_path: Path) -> Path:
     session.append(said(8))
     place.close()
     return path
+
+
+def test_what_a_gateway_has_encrypted_is_found_with_its_secret(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "sealed.db"
+    with open_store(path) as place:
+        seal = Seal("a secret", place.salt())
+        head = place.create("conv_1", "openai-chat")
+        native = json.dumps(said(3)[0])
+        place.append("conv_1", [StoredMessage(MessageId("b2:one"), seal.closed(native), seal.words(native))], head.tip)
+    hidden = run("sessions", "search", "heron", "--store", path)
+    assert hidden.exit_code == 1
+    assert "REFOLD_STORE_KEY" in hidden.stderr
+    assert "heron" not in hidden.stdout
+    monkeypatch.setenv("REFOLD_STORE_KEY", "a secret")
+    (hit,) = json.loads(run("sessions", "search", "heron", "--store", path, "--json").stdout)
+    assert hit == {"id": "b2:one", "session": "conv_1", "message": said(3)[0]}
+    assert run("sessions", "search", "albatross", "--store", path).exit_code == 1
+    monkeypatch.setattr("refold.sessions._encrypted_search.SECONDS", -1.0)
+    late = run("sessions", "search", "heron", "--store", path)
+    assert "only the messages of the sessions used last were opened" in late.stderr
+    monkeypatch.undo()
+    monkeypatch.setenv("REFOLD_STORE_KEY", "another one")
+    wrong = run("sessions", "search", "heron", "--store", path)
+    assert wrong.exit_code != 0
+    assert "another secret" in wrong.stderr
 
 
 def test_sessions_are_listed_the_last_used_first(run: Run, store: Path) -> None:

@@ -129,6 +129,18 @@ def test_a_store_that_is_encrypted_is_opened_with_the_key_of_the_gateway(gateway
     text = call(second.url, "GET", f"/page/c/{id}?show=originals&from=1", None, {"x-refold-token": ADMIN})[2].decode()
     assert WORD in text
     assert "Read all files." in text
+    found = call(second.url, "GET", f"/page/search?q={WORD}", None, {"x-refold-token": ADMIN})[2].decode()
+    assert "1 original with all words" in found
+    recalled = json.loads(call(second.url, "GET", f"/v1/recall?q={WORD}")[2])["messages"]
+    assert [WORD in each["message"]["content"] for each in recalled] == [True]
+
+
+def test_a_search_in_an_encrypted_store_says_where_there_was_no_time_for_all(gateway, tmp_path, monkeypatch):
+    serving, _ = gateway(window=16_000, background=False, store=str(tmp_path / "g.db"), store_key="a secret")
+    call(serving.url, "POST", "/v1/chat/completions", chat(10))
+    monkeypatch.setattr("refold.sessions._encrypted_search.SECONDS", -1.0)
+    found = call(serving.url, "GET", f"/page/search?q={WORD}", None, {"x-refold-token": ADMIN})[2].decode()
+    assert "no time to open every message" in found
 
 
 def test_the_rate_of_a_token_is_that_of_its_page_too_apart_from_its_requests(gateway, tmp_path, monkeypatch):

@@ -55,7 +55,9 @@ def test_a_token_that_is_typed_in_opens_the_page(page):
     assert page.outsider.get("/").status_code == 401
 
 
-@pytest.mark.parametrize(("public", "secure"), [("", False), ("https://page.example:8443", True), ("http://page.example", False)])
+@pytest.mark.parametrize(
+    ("public", "secure"), [("", False), ("https://page.example:8443", True), ("http://page.example", False)]
+)
 def test_the_cookie_is_sent_by_https_alone_where_a_proxy_has_the_certificate(store, public, secure):
     access = StartToken()
     client = TestClient(page_app(Conversations(store), access, b"key", public), base_url="http://10.0.0.7:8787")

@@ -7,16 +7,11 @@ import secrets
 import socket
 import sys
 import webbrowser
-from typing import TYPE_CHECKING
 
 import rich_click as click
 
 from refold._cli import options
 from refold._cli.sessions import stored_sessions
-
-if TYPE_CHECKING:
-    from refold._page.conversations import Opener
-    from refold.sessions import Store
 
 HOST = "127.0.0.1"
 
@@ -47,7 +42,7 @@ def command(store: str | None, port: int, browser: bool) -> None:
         raise UsageError(f"the page needs {error.name}: pip install 'refold[gateway]'") from None
     with stored_sessions.opened_store(store) as place:
         access = StartToken()
-        conversations = Conversations(place, _opener(place), stopping=lambda: server.should_exit)
+        conversations = Conversations(place, stored_sessions.opener(place), stopping=lambda: server.should_exit)
         app = page_app(conversations, access, secrets.token_bytes(32))
         listener = _listener(port)
         url = f"http://{HOST}:{listener.getsockname()[1]}/?token="
@@ -59,14 +54,6 @@ def command(store: str | None, port: int, browser: bool) -> None:
         )
         server = uvicorn.Server(config)
         server.run(sockets=[listener])
-
-
-def _opener(store: Store) -> Opener | None:
-    if not (key := os.environ.get("REFOLD_STORE_KEY", "")):
-        return None
-    from refold._gateway.conversations.encryption import Seal
-
-    return Seal(key, store.salt())
 
 
 def _listener(port: int) -> socket.socket:

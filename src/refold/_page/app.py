@@ -49,8 +49,8 @@ SAFE = ("GET", "HEAD")
 def page_app(conversations: Conversations, viewers: Viewers, key: bytes, public_url: str = "") -> ASGIApp:
     """Return the page over some conversations, for the viewers who have a token; `key` signs their sessions.
 
-    It may be mounted under a path, which is the `root_path` of its scope. `public_url` is the address of a proxy through
-    which browsers come. No header tells that: whoever reaches this server without the proxy could send it too.
+    It may be mounted under a path, which is the `root_path` of its scope. `public_url` is the address of a proxy
+    through which browsers come. No header tells that: whoever reaches this server without it could send it too.
     """
     app = Starlette(
         routes=[
@@ -134,9 +134,10 @@ def _opened(request: Request, viewer: Viewer, path: str, query: list[tuple[str, 
     where = request.scope.get("root_path", "") + (path or "/") + (f"?{urlencode(query)}" if query else "")
     response = RedirectResponse(where if where.startswith("/") and where[:2] != "//" else "/", 303)
     sign_in: SignIn = request.app.state.sign_in
+    secure = request.url.scheme == "https" or request.app.state.is_public_by_https
     response.set_cookie(
-        cookie_name(request), sign_in.cookie(viewer), httponly=True, samesite="strict",
-        secure=request.url.scheme == "https" or request.app.state.is_public_by_https, path=request.scope.get("root_path") or "/",
+        cookie_name(request), sign_in.cookie(viewer), httponly=True, samesite="strict", secure=secure,
+        path=request.scope.get("root_path") or "/",
     )  # fmt: skip
     return response
 

@@ -24,6 +24,7 @@ from refold.core._plan_json import load_plan
 from refold.core.budget import Usage
 from refold.core.messages import MessageId
 from refold.errors import RefoldError, SessionNotFound, StoreCorrupt, UnknownFormat
+from refold.sessions._encrypted_search import search_encrypted
 from refold.sessions._entries import Appended, Configured, Planned, UsageEntry
 from refold.sessions._message_json import searchable_text
 from refold.sessions._saved_settings import CHOSEN
@@ -52,6 +53,10 @@ NOWHERE = 2**31 - 1  # a number behind that of every entry: of a session the hea
 class Opener(Protocol):
     """Opens what a store holds encrypted."""
 
+    @property
+    def has_secret(self) -> bool:
+        """Whether it can open something."""
+
     def opened(self, value: object) -> Any:
         """Return a message that was kept."""
 
@@ -61,6 +66,8 @@ class Opener(Protocol):
 
 class PlainText:
     """Opens what is not encrypted."""
+
+    has_secret = False
 
     def opened(self, value: object) -> Any:
         """Return a message as it is."""
@@ -189,8 +196,11 @@ class Conversations:
 
         return await self.run(read)
 
-    async def search(self, query: str, sees: str | None, limit: int) -> list[SearchHit]:
-        """Return originals that contain all words of a query, the newest first."""
+    async def search(self, query: str, sees: str | None, limit: int) -> tuple[list[SearchHit], bool]:
+        """Return originals that contain all words of a query, the newest first; and whether all were looked at.
+
+        Where the store is encrypted its messages are opened one after another, as far as that takes no long time.
+        """
         return await self.run(lambda: self._search(query, sees, limit))
 
     async def run(self, work: Callable[[], T]) -> T:
@@ -247,8 +257,11 @@ class Conversations:
             raise corrupt_store(self.store.name, "a message is no object")
         return native
 
-    def _search(self, query: str, sees: str | None, limit: int) -> list[SearchHit]:
-        hits = self.store.search(query, (), limit, sees)
+    def _search(self, query: str, sees: str | None, limit: int) -> tuple[list[SearchHit], bool]:
+        hits, whole = self.store.search(query, (), limit, sees), True
+        if self._opener.has_secret and len(hits) < limit:
+            more, whole = search_encrypted(self.store, self._opener.opened, query, (), limit - len(hits), sees)
+            hits = (*hits, *more)
         known = {head.id: head.format for head in self.store.sessions(sees)} if hits else {}
         results = []
         for hit in hits:
@@ -257,7 +270,7 @@ class Conversations:
                     message = formats.find(known[hit.session]).read(self._opened(hit.native), hit.id)
                     words = excerpt(searchable_text(message), query)
                     results.append(SearchHit(hit.session, hit.id, message.role, words))
-        return results
+        return results, whole
 
 
 def title_of(history: History) -> str:

@@ -38,8 +38,8 @@ async def searched(request: Request) -> Response:
     """Return the originals that hold the words of a query."""
     conversations: Conversations = request.app.state.conversations
     query = request.query_params.get("q", "").strip()[:LONGEST_QUERY]
-    hits = await conversations.search(query, request.state.viewer.sees, HITS) if query else []
-    return page(request, "search.html", query=query, hits=hits, most=HITS)
+    hits, whole = await conversations.search(query, request.state.viewer.sees, HITS) if query else ([], True)
+    return page(request, "search.html", query=query, hits=hits, most=HITS, whole=whole)
 
 
 def positive(request: Request, name: str, default: int) -> int:

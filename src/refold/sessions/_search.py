@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from refold import formats
 from refold.core.edits import Hide, Rewrite
@@ -11,17 +11,20 @@ from refold.core.messages import MessageId
 from refold.core.plan import PlanId
 from refold.errors import UsageError
 from refold.sessions._context_stats import Recalled
+from refold.sessions._encrypted_search import search_encrypted
 from refold.sessions._message_json import searchable_text
 from refold.sessions._state import inserted_ids
 from refold.sessions._stores.search_terms import excerpt
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from refold.core.plan import Plan
     from refold.sessions._log import Log
     from refold.sessions._state import SessionState
     from refold.sessions._stores.protocol import Hit, Store
 
-__all__ = ["behind", "recall", "resolve_id", "search"]
+__all__ = ["behind", "recall", "resolve_id", "search", "search_opened"]
 
 
 def recall(log: Log, what: str, limit: int) -> tuple[Recalled, ...]:
@@ -43,6 +46,15 @@ def search(store: Store, query: str, sessions: tuple[str, ...] = (), limit: int 
     return tuple(
         _recalled(hit, formats_by_session.get(hit.session, ""), query) for hit in store.search(query, sessions, limit)
     )
+
+
+def search_opened(
+    store: Store, opened: Callable[[object], Any], query: str, sessions: tuple[str, ...] = (), limit: int = 20
+) -> tuple[tuple[Recalled, ...], bool]:
+    """Return what `search` does of messages that are encrypted, and whether all were looked at."""
+    formats_by_session = {head.id: head.format for head in store.sessions()}
+    hits, whole = search_encrypted(store, opened, query, sessions, limit)
+    return tuple(_recalled(hit, formats_by_session.get(hit.session, ""), query) for hit in hits), whole
 
 
 def behind(state: SessionState, plan: Plan) -> tuple[MessageId, ...]:

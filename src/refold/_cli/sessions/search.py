@@ -19,12 +19,14 @@ NO_MATCH = 1
 def command(query: tuple[str, ...], store: str | None, session: str | None, limit: int, as_json: bool) -> int:
     """Find messages that contain all words of QUERY.
 
-    All sessions are searched, also what compactions and rewinds hide.
-    The exit code is 1 if there are none.
+    All sessions are searched, also what compactions and rewinds hide. REFOLD_STORE_KEY opens what a gateway has
+    encrypted. The exit code is 1 if there are none.
     """
     from refold._cli import show
     from refold.errors import UsageError
     from refold.sessions import search
+    from refold.sessions._encrypted_search import is_encrypted, newest_texts
+    from refold.sessions._search import search_opened
 
     words = " ".join(query).strip()
     if not words:
@@ -35,6 +37,13 @@ def command(query: tuple[str, ...], store: str | None, session: str | None, limi
             if session is not None
             else search(place, words, (), limit)
         )
+        opened = stored_sessions.opener(place)
+        whole = True
+        if opened is not None and len(hits) < limit:
+            named = () if session is None else stored_sessions.opened(place, session).lineage
+            more, whole = search_opened(place, opened.opened, words, named, limit - len(hits))
+            hits += more
+        locked = not hits and opened is None and any(map(is_encrypted, newest_texts(place)))
         name = place.name
     if as_json:
         show.emit([{"id": hit.id, "session": hit.session, "message": hit.message} for hit in hits])
@@ -43,4 +52,8 @@ def command(query: tuple[str, ...], store: str | None, session: str | None, limi
         show.table(("session", "message", "~what"), cells)
     else:
         show.note(f"refold: no message in {name} contains {words!r}")
+    if locked:
+        show.note("refold: it has encrypted messages, in which REFOLD_STORE_KEY searches")
+    if not whole:
+        show.note("refold: the store is encrypted, and only the messages of the sessions used last were opened")
     return 0 if hits else NO_MATCH

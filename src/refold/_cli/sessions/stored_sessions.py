@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
@@ -18,6 +19,7 @@ from refold.errors import RefoldError, SessionNotFound, StoreError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from refold._gateway.conversations.encryption import Seal
     from refold.config import Settings
     from refold.core.messages import Message
     from refold.sessions import Head, Session, Store
@@ -31,6 +33,7 @@ __all__ = [
     "messages_of",
     "opened",
     "opened_store",
+    "opener",
     "option",
     "turns",
     "undo",
@@ -45,6 +48,15 @@ def option(function: Callable[..., R]) -> Callable[..., R]:
     return options.store_option(
         "Place of the sessions: a file or a database's URL; by default a file in your data folder."
     )(function)
+
+
+def opener(store: Store) -> Seal | None:
+    """Return what opens the messages that a gateway has encrypted, where REFOLD_STORE_KEY is set."""
+    if not (key := os.environ.get("REFOLD_STORE_KEY", "")):
+        return None
+    from refold._gateway.conversations.encryption import Seal
+
+    return Seal(key, store.salt())
 
 
 @contextmanager

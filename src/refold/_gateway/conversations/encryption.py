@@ -24,6 +24,11 @@ class Seal:
         self._secret = secret
         self._machine = sealing_machine(secret, salt) if secret else None
 
+    @property
+    def has_secret(self) -> bool:
+        """Whether it has a secret, so that what it closes is encrypted."""
+        return self._machine is not None
+
     def closed(self, text: str) -> str:
         """Return JSON text of a message as a store keeps it."""
         return text if self._machine is None else json.dumps(self.closed_text(text))

@@ -28,6 +28,7 @@ from refold.core.budget import Usage
 from refold.core.messages import MessageId
 from refold.core.transcript import ROOT
 from refold.errors import SessionNotFound, StoreCorrupt, StoreError, WriteConflict
+from refold.sessions._encrypted_search import search_encrypted
 from refold.sessions._entries import Configured, Noted, Planned, Position, Rewound, UsageEntry
 from refold.sessions._leases import LEASE, acompaction_lease
 from refold.sessions._message_json import searchable_text
@@ -43,10 +44,11 @@ if TYPE_CHECKING:
     from refold.core.plan import Plan, PlanId
     from refold.handlers import Handlers
     from refold.sessions._context_stats import CompactionStats
-    from refold.sessions._stores.protocol import Head, Store
+    from refold.sessions._stores.protocol import Head, Hit, Store
 
 __all__ = ["PlanStore"]
 
+MOST_HITS = 20  # originals that a search returns at most
 LONGEST = 720.0  # seconds for which others wait for one that is at work (V12)
 UNSTORED = 1.0  # seconds between two looks whether another process has stored what nothing is stored of here
 
@@ -266,9 +268,16 @@ class PlanStore:
         return self._reader.opened(await self._run(lambda: self._reader.originals(ids, owner)))
 
     async def search(self, query: str, session: str = "", owner: str | None = None) -> dict[MessageId, Any]:
-        """Return originals that hold all words of a query; none where they are encrypted."""
-        hits = await self._run(lambda: self._store.search(query, [session] if session else [], owner=owner))
-        return self._reader.opened({hit.id: hit.native for hit in hits})
+        """Return originals that hold all words of a query; encrypted ones are opened as far as there is time."""
+        named = [session] if session else []
+
+        def find() -> tuple[Hit, ...]:
+            hits = self._store.search(query, named, owner=owner)
+            if self.seal.has_secret and len(hits) < MOST_HITS:
+                hits += search_encrypted(self._store, self.seal.opened, query, named, MOST_HITS - len(hits), owner)[0]
+            return hits
+
+        return self._reader.opened({hit.id: hit.native for hit in await self._run(find)})
 
     async def plans(self, session: str, owner: str | None = None) -> tuple[Plan, ...]:
         """Return the plans in force of a conversation kept.
