@@ -1,7 +1,7 @@
 import pytest
 
 from refold._condense.identifier_scores import need_in, worth_of
-from refold._salience.features import features
+from refold._salience.features import COUNTS, counted, features
 from refold.core.transcript import Transcript
 from refold.testing import talk
 
@@ -20,3 +20,11 @@ def test_the_need_of_atoms_runs_from_nothing_to_all_there_is():
 
 def test_what_was_never_mentioned_is_worth_nothing():
     assert worth_of(SAID)["total_sum"] > worth_of(SAID)["only_here"] > worth_of(SAID)["never_said"] == 0
+
+
+def test_a_name_in_a_digest_that_a_client_sent_back_was_shown_and_is_no_word_of_the_user():
+    digest = "[Digest of earlier messages: background, not a new request]\n\n## Files read\n- src/store.py"
+    for text, by_tool, by_user in ((digest, 1, 0), (digest.replace("[Digest", "[Notes"), 0, 1)):
+        conversation = talk("u: go", "a: ok", f"u: {text}", "a: ok")
+        note = worth_of(conversation).scorer.tally.notes["src/store.py"]
+        assert counted(note[COUNTS], lived=False)[3:5] == (by_tool, by_user)

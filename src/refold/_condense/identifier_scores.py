@@ -6,10 +6,12 @@ import re
 from math import fsum
 from typing import TYPE_CHECKING
 
-from refold._condense.digest.previous import earlier_entries
+from msgspec.structs import replace
+
+from refold._condense.digest.previous import digests_in, earlier_entries
 from refold._salience.atoms import WEIGHTS, names_of
 from refold._salience.model import Scorer
-from refold.core.messages import memoized
+from refold.core.messages import Message, ToolResult, memoized
 from refold.core.transcript import Transcript
 
 if TYPE_CHECKING:
@@ -56,7 +58,16 @@ def need_in(transcript: Transcript, atoms: Iterable[str] | None = None) -> float
 
 @memoized
 def _scorer(transcript: Transcript) -> Scorer:
-    return Scorer([message for message in transcript.messages if message.note is None])
+    return Scorer([_with_digests_as_output(message) for message in transcript.messages if message.note is None])
+
+
+def _with_digests_as_output(message: Message) -> Message:
+    """Return a message in which digests of ours are output: a client sends them back, and no user said their words."""
+    digests = digests_in(message)
+    if not digests:
+        return message
+    own = (part for part in message.parts if part not in digests)
+    return replace(message, parts=(*own, ToolResult("", content=digests)))
 
 
 def likeliest(atoms: Sequence[Atom], transcript: Transcript, limit: int) -> tuple[Atom, ...]:

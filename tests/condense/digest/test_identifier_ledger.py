@@ -88,6 +88,22 @@ def test_a_list_that_was_read_back_is_written_again_as_it_was():
     assert set(grouped(ledger(view_of(transcript), transcript.messages, before=ungrouped(lines)))) == set(lines)
 
 
+def test_a_name_of_an_earlier_list_that_a_tool_shows_again_comes_before_one_that_it_shows_for_the_first_time():
+    transcript = talk("u: go", "a: looking | bash(make) as c", "t: c = name_one name_two name_three")
+    found = ledger(view_of(transcript), transcript.messages, before=[("name_two", "messages")])
+    assert [atom.text for atom in found] == ["name_two"]  # of the others nobody spoke, and a command printed them once
+
+
+def test_names_in_what_an_earlier_plan_left_of_an_output_are_listed_where_a_command_printed_them():
+    output = "name_one name_two name_three"
+    printed, excerpt = (
+        talk("u: go", "a: looking | bash(make) as c", f"t: c = {text}")
+        for text in (output, f"[parts of the output] bash(make), 1 of 9 lines: {output}")
+    )
+    assert not ledger(view_of(printed), printed.messages)
+    assert {atom.text for atom in ledger(view_of(excerpt), excerpt.messages)} == set(output.split())
+
+
 def test_an_identifier_behind_an_escape_in_arguments_is_listed_as_it_was_written():
     transcript = talk(
         "u: go", 'a: changing | edit({"path": "a.py", "new": "\\tload_items\\n\\titem_count"}) as c', "t: c = ok"

@@ -10,9 +10,10 @@ from string import ascii_letters
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from refold._condense.call_facts import is_shell, reads, writes
-from refold._condense.call_outline import call_line
+from refold._condense.call_outline import PARTS, call_line
 from refold._condense.digest.identifier_kinds import (
     NAMED,
     WEIGHTS,
@@ -59,7 +60,7 @@ IN_CONTEXT = ("path", "words", "url", "id", "number")  # kinds that what stands 
 # Of JSON, in this order: what then stands behind a backslash is of the text inside.
 ESCAPES = {"\\\\": "\0", "\\n": " ", "\\t": " ", "\\r": " ", '\\"': '"', "\\/": "/", "\0": "\\"}
 OWN, SEEN, LATE = 2.0, 0.5, 1.5  # uses by the assistant or the user, showings by tools, how lately
-PARTS = 3  # of a dotted name that was shown once: such a list is asked for one in eighty of them
+DOTTED_PARTS = 3  # of a dotted name that was shown once: such a list is asked for one in eighty of them
 MOST_VALUES = 5  # numbers or ids of one name
 REPEATED = 2  # mentions from which a number or an id is one that is referred to
 MANY = 4  # uses or showings from which more count for nothing
@@ -144,7 +145,9 @@ def ledger(
     best = _best_spellings(pieces, len(left), standing_words)
     earlier = {_bare(written): (written, source) for written, source in before}
     for word, (written, _) in earlier.items():
-        if word not in standing_words and word not in best:
+        if word in best:
+            best[word] = _used_once_more(best[word])
+        elif word not in standing_words:
             kind = kind_of(word, written.partition(word)[0])
             best[word] = _Candidate(OWN / _length_penalty(word), word, EARLIER, written, kind=kind)
     candidates: Iterable[_Candidate] = best.values()
@@ -212,7 +215,7 @@ def _of_kinds(
         kind, word = candidate.kind, candidate.word
         if kind is None or word in arguments:
             continue
-        chain = kind == "dotted" and word.count(".") >= PARTS - 1
+        chain = kind == "dotted" and word.count(".") >= DOTTED_PARTS - 1
         if (chain or kind in ("id", "number")) and not candidate.used and candidate.seen < REPEATED:
             continue
         ranked.append((-candidate.score * WEIGHTS[kind], word, candidate, kind))
@@ -256,6 +259,18 @@ def _bare(written: str) -> str:
     return written.partition("://")[2].strip(AROUND) or written.strip(AROUND)
 
 
+def _used_once_more(candidate: _Candidate) -> _Candidate:
+    """Return a candidate that an earlier ledger holds, too."""
+    more = OWN_WORTH[min(candidate.used + 1, MANY)] - OWN_WORTH[min(candidate.used, MANY)]
+    score = candidate.score + more / _length_penalty(candidate.word)
+    return replace(candidate, score=score, used=candidate.used + 1)
+
+
+def _is_excerpt(piece: RemovedPiece) -> bool:
+    """Tell whether a piece is what an earlier plan left of an output."""
+    return isinstance(piece.part, ToolResult) and piece.part.text.startswith(PARTS)
+
+
 def _best_spellings(pieces: Sequence[RemovedPiece], messages: int, standing: Collection[str]) -> dict[str, _Candidate]:
     """Return the best candidate of each identifier of pieces: it may stand with and without signs around it."""
     words_of = [
@@ -265,6 +280,8 @@ def _best_spellings(pieces: Sequence[RemovedPiece], messages: int, standing: Col
     of_pieces = list(zip(pieces, words_of, strict=True))
     used = Counter(chain.from_iterable([words for piece, words in of_pieces if piece.own]))
     seen = Counter(chain.from_iterable([words for piece, words in of_pieces if not piece.own]))
+    # an earlier plan chose these among all of an output: that they stand there tells more than one mention
+    seen.update(chain.from_iterable([words for piece, words in of_pieces if _is_excerpt(piece)]))
     last: dict[str, int] = {}  # the piece that holds a spelling last
     for number, words in enumerate(words_of):
         last.update(dict.fromkeys(words, number))
