@@ -44,3 +44,8 @@ def test_a_digest_tells_the_steps_before_the_state_of_the_work():
     transcript = talk(*WORK)
     text = digest_text(view_of(transcript, window=20_000), transcript.messages[:5], staying=transcript.messages[5:])
     assert text.index(f"## {STEPS}") < text.index("## State and next step")
+
+
+def test_an_answer_that_offers_to_go_on_or_shows_a_command_ends_its_turn():
+    for answer in ("Say which one, and I'll rebase.", "Folded in.\n```bash\ngit push\n```", "If you agree, I'll push."):
+        assert steps(view_of(talk(*WORK, f"a: {answer}", "u: Now the docs."))) == (), answer

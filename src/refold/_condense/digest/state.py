@@ -186,7 +186,11 @@ def _of_command(view: View, position: int, call: ToolCall) -> str:
     for message in reversed(view.transcript.messages[max(position - CALLS_BACK, 0) : position]):
         for begun, result in answered(view, [message]):
             started = STARTED.search(result.text[:400])
-            if started and re.search(rf"(?<![\w-]){re.escape(started[1])}(?![\w-])", call.arguments):
+            if (
+                started
+                and is_shell(begun)
+                and re.search(rf"(?<![\w-]){re.escape(started[1])}(?![\w-])", call.arguments)
+            ):
                 return f" (to {call_line(begun)})"
     return ""
 

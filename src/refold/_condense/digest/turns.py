@@ -35,7 +35,9 @@ GOES_ON = re.compile(
 GOING_ON = ("let", "now ", "i'm ", "i am ", "i'll ", "i will ", "i need", "i have", "ich ", "je ", "voy ", "vou")
 WAITS = re.compile(  # that it waits for the user
     r"\b(?:if you|when you|once you|whenever|until you|unless you|just say|say the word|wenn (?:du|sie)|si (?:vous|tu|"
-    r"quieres|lo)|se você)\b|如果|要是|よければ",
+    r"quieres|lo)|se você|tell me)\b|如果|要是|よければ|"
+    r"^\W*(?:say|give|pick|choose|confirm|send|share|reply|answer|approve|paste|point|name|show|gib|sag|nenne|dites|"
+    r"donne|dime|elige)\b.*\band\b",
     re.I,
 )
 
@@ -60,11 +62,12 @@ def turn_ends(transcript: Transcript) -> frozenset[MessageId]:
     """Return the answers that end a turn: no call follows them before the user speaks again."""
     ends: list[MessageId] = []
     ending = True
+    by_words = not any(message.calls for message in transcript.messages)  # a command in an answer is a call
     for message in reversed(transcript.messages):
         if is_turn(message):
             ending = True
         elif message.role == "assistant":
-            acts = message.calls or text_call(message) is not None
+            acts = message.calls or (by_words and text_call(message) is not None)
             if ending and not acts and text_of(message).strip() and not goes_on_at_once(message):
                 ends.append(message.id)
             ending = False
