@@ -41,3 +41,14 @@ def test_results_are_acknowledged_only_where_none_is_awaited():
             messages, policy="vibe", window=9_000, max_output=1_000, force=True, summarize=lambda _: SUMMARY
         )
         assert ("clean" in plan.stages_used) is acknowledged
+
+
+def test_refold_says_of_a_call_without_result_that_the_user_cut_in():
+    messages = [{"role": "user", "content": "go"}, CALL, *chat(40)]
+    result = refold.compact(messages, window=9_000, goal=3_500, force=True)
+    assert all(
+        "conversation was compacted" not in message["content"] for message in result.messages if message["content"]
+    )
+    early = refold.compact([*chat(40), messages[0], CALL, *chat(3)], window=9_000, goal=3_500, force=True)
+    results = [message["content"] for message in early.messages if message["role"] == "tool"]
+    assert results == ["[No result: the user's next message came before one]"] * 2

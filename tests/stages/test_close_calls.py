@@ -209,3 +209,15 @@ def test_a_result_without_an_id_and_without_a_call_gets_both(result):
     repaired = refold.repair([GO, result, GO], format="openai-chat").messages
     assert refold.violations(repaired) == ()
     assert [message.get("content") for message in repaired][2:] == ["one", "go"]
+
+
+@pytest.mark.parametrize(("rule", "traits"), SHAPES)
+def test_a_call_that_the_user_cut_in_on_is_told_apart_from_one_whose_result_left(rule, traits):
+    stage = CloseCalls(unanswered="[No result: cut in]")
+    messages, _ = closed(stage, talk("u: go", "a: hm | read(a) as c1", "u: stop", "a: yes"), rule, traits)
+    assert said(messages)[2] == "tool: [No result: cut in]"
+    went_on, _ = closed(stage, talk("u: go", "a: hm | read(a) as c1", "a: so", "u: and"), rule, traits)
+    assert f"tool: {RESULT}" in said(went_on)
+    view = view_of(talk("u: go", "a: hm | read(a) as c1", "t: c1 = A", "u: stop"), rules=(rule,), traits=traits)
+    after = view.after((Hide((view.messages[2].id,)),))
+    assert RESULT in [text for message in after.after(stage.edits(after, ())).messages for text in texts(message)]

@@ -13,6 +13,8 @@ from refold.stages.repair import Repair
 from refold.stages.supersede import Supersede
 from refold.stages.truncate_new import TruncateNew
 
+CUT_IN = "[No result: the user's next message came before one]"
+
 POLICY = Policy(
     name="refold",
     summary="Points to old output, keeps users' words, and says in a digest what left; fits what can be fitted.",
@@ -24,7 +26,8 @@ POLICY = Policy(
         Step(
             TruncateNew(command_tokens=8_000), When.FIRST, "new output"
         ),  # before it is sent and cached, so this is free
-        Step(CloseCalls(), When.DUE, "repair"),  # before the fit, which then leaves no room unused and breaks nothing
+        # before the fit, which then leaves no room unused and breaks nothing
+        Step(CloseCalls(unanswered=CUT_IN), When.DUE, "repair"),
         Step(Repair(), When.DUE, "repair messages"),
         Step(Supersede(), When.OVER_GOAL),
         Step(Fit(), When.OVER_GOAL),

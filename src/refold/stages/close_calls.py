@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from refold._rules.call_index import CallGroup, CallIndex, PlacedCall, PlacedResult
 from refold._rules.pairing import GroupPairing, IdPairing, Pairing
+from refold.core._speakers import is_turn
 from refold.core.edits import Edit, Hide, Rewrite
 from refold.core.messages import (
     Message,
@@ -35,7 +36,7 @@ SYNTHETIC = Note("synthetic")
 UNKNOWN_TOOL = "unknown_tool"  # providers take only letters, digits, - and _ in a name
 INVENTED = ("function", "custom")  # kinds of calls that can be made up: the others say what was done and where
 PLACEHOLDER = re.compile(
-    r"\s*\[[^\]\n]{0,200}(unavailable|cleared|compacted|removed|no response)[^\]\n]{0,200}\]\s*", re.I
+    r"\s*\[[^\]\n]{0,200}(unavailable|cleared|compacted|removed|no res(?:ponse|ult))[^\]\n]{0,200}\]\s*", re.I
 )
 
 
@@ -44,7 +45,8 @@ class CloseCalls(Pure, frozen=True):  # N16, V07
 
     Of two results for one call the first stays, or the second if the first is a placeholder. A result at a later
     position is moved next to its call. `{tool}` in `call` is the tool's name. `hide` removes a lone half instead,
-    unless reasoning belongs to it. `pending`: calls at the very end still await their results and are left alone.
+    unless reasoning belongs to it. `unanswered` stands in place of `result` where the conversation itself has no result
+    before the user's next turn: the user has cut in, and nothing was lost. `pending`: calls at the very end still await their results and are left alone.
     `acknowledge`: the text of an assistant message after a conversation that ends with a result and awaits none.
     """
 
@@ -55,6 +57,7 @@ class CloseCalls(Pure, frozen=True):  # N16, V07
     hide: bool = False
     pending: bool = True
     acknowledge: str = ""
+    unanswered: str = ""
 
     def edits(self, view: View, answers: tuple[Answer, ...]) -> tuple[Edit, ...]:
         """Return the edits that close every call."""
@@ -88,6 +91,7 @@ class _Work:
         self.added: list[Edit] = []
         self.orphans = list(index.orphans)
         self.late = {id(placed.call): result for placed, result in index.late}
+        self.results: set[str] | None = None  # the ids that results in the conversation have
         self.known_calls: dict[str, ToolCall] | None = None
         self.groups_by_position: dict[int, CallGroup] | None = None
 
@@ -127,7 +131,9 @@ class _Work:
             elif self.stage.hide and not self._is_bound_to_reasoning(placed.position):
                 self._drop(placed)
             else:
-                results.append(ToolResult(call.call_id, (Text(self.stage.result),), call.name, kind=call.kind))
+                text = self.stage.unanswered if self._is_unanswered(placed) else ""
+                content = (Text(text or self.stage.result),)
+                results.append(ToolResult(call.call_id, content, call.name, kind=call.kind))
         if results:
             self._answer(group, results)
 
@@ -236,6 +242,16 @@ class _Work:
         name = known.name if known is not None else result.name or UNKNOWN_TOOL
         kind = result.kind if result.kind in INVENTED else "function"
         return ToolCall(result.call_id, name, "" if kind == "custom" else "{}", kind)
+
+    def _is_unanswered(self, placed: PlacedCall) -> bool:
+        """Tell whether the user spoke next in the conversation itself, and no result of a call is anywhere in it."""
+        transcript = self.view.transcript
+        at = transcript.index.get(self.view.messages[placed.position].id, -1)
+        following = (message for message in transcript.messages[at + 1 :] if not message.results or is_turn(message))
+        if self.results is None:
+            self.results = {result.call_id for message in transcript.messages for result in message.results}
+        after = next(following, None)
+        return at >= 0 and placed.call.call_id not in self.results and after is not None and is_turn(after)
 
     def _is_bound_to_reasoning(self, position: int) -> bool:
         """Tell whether a message holds signed reasoning, or stands behind reasoning that may not be left alone."""
