@@ -46,8 +46,9 @@ class CloseCalls(Pure, frozen=True):  # N16, V07
     Of two results for one call the first stays, or the second if the first is a placeholder. A result at a later
     position is moved next to its call. `{tool}` in `call` is the tool's name. `hide` removes a lone half instead,
     unless reasoning belongs to it. `unanswered` stands in place of `result` where the conversation itself has no result
-    before the user's next turn: the user has cut in, and nothing was lost. `pending`: calls at the very end still await their results and are left alone.
-    `acknowledge`: the text of an assistant message after a conversation that ends with a result and awaits none.
+    before the user's next turn: the user has cut in, and nothing was lost. `pending`: calls at the very end still await
+    their results and are left alone. `acknowledge`: the text of an assistant message after a conversation that ends
+    with a result and awaits none.
     """
 
     grows: ClassVar[bool] = True
