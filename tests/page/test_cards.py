@@ -36,6 +36,9 @@ def test_the_done_card_lists_what_became_smaller_and_how(talk):
     assert re.search(r"[\d.]+k?</td><td class=\"num\">[\d.]+k?</td><td class=\"num\">−\d+ %", card)
     assert "no summary, nothing to guard" in card
     assert "[Digest of earlier messages" in card
+    session.append([{"role": "assistant", "content": "The last line is found."}])
+    later = re.search(r"<article.*?</article>", page.client.get("/c/work").text, re.S)[0]
+    assert later.split("<details>")[1:] == card.split("<details>")[1:], "which tells of the same outputs"
     session.rewind(0)
     assert "Compacted, and taken back" in page.client.get("/c/work").text
 

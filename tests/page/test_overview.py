@@ -1,6 +1,8 @@
 import re
 import sqlite3
 
+from refold._page import templating
+from refold._page.app import load
 from refold.sessions import MemoryStore, Session, open_store
 from tests.page.conftest import MARKUP, opened
 
@@ -99,3 +101,9 @@ def test_a_damaged_message_leaves_the_list_and_the_search_of_the_others(tmp_path
         found = client.get("/search", params={"q": "needle"}).text
         assert "in the second" in found
         assert "first" not in found
+
+
+def test_after_the_loading_at_the_start_no_view_has_a_template_to_compile():
+    load()
+    templates = templating._environment
+    assert {name for _, name in templates.cache} == set(templates.list_templates(["html"]))

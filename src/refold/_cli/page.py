@@ -6,6 +6,7 @@ import os
 import secrets
 import socket
 import sys
+import threading
 import webbrowser
 
 import rich_click as click
@@ -34,7 +35,7 @@ def command(store: str | None, port: int, browser: bool) -> None:
         import uvicorn
 
         from refold._page.access import StartToken
-        from refold._page.app import page_app
+        from refold._page.app import load, page_app
         from refold._page.conversations import Conversations
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("uvicorn", "starlette", "jinja2", "markupsafe"):
@@ -47,6 +48,7 @@ def command(store: str | None, port: int, browser: bool) -> None:
         listener = _listener(port)
         url = f"http://{HOST}:{listener.getsockname()[1]}/?token="
         click.echo(f"refold: the page of {place.name} is at {url}{access.token} (Ctrl-C stops)", err=True)
+        threading.Thread(target=load, daemon=True).start()  # while the browser opens
         if browser and _has_screen():
             webbrowser.open(url + access.once())
         config = uvicorn.Config(

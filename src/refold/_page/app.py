@@ -15,11 +15,13 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from refold import policies
+from refold._counting import counter_for
 from refold._page import acting, compare, contents, conversation, overview, reporting, watching
 from refold._page.access import SignIn, cookie_name, is_of_another_site
 from refold._page.forms import read_form
 from refold._page.reports import Reports
-from refold._page.templating import address, page
+from refold._page.templating import address, load_templates, page
 from refold.errors import RefoldError, SessionNotFound, StoreCorrupt, StoreError
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from refold._page.access import Viewer, Viewers
     from refold._page.conversations import Conversations
 
-__all__ = ["page_app"]
+__all__ = ["load", "page_app"]
 
 STATIC = Path(__file__).parent / "static"
 POLICY = (
@@ -44,6 +46,7 @@ HEADERS = {
     "cache-control": "no-store",
 }
 SAFE = ("GET", "HEAD")
+VOCABULARIES = ("gpt-4o", "claude-sonnet-4-5")  # models, one of each vocabulary that most conversations have
 
 
 def page_app(conversations: Conversations, viewers: Viewers, key: bytes, public_url: str = "") -> ASGIApp:
@@ -74,6 +77,14 @@ def page_app(conversations: Conversations, viewers: Viewers, key: bytes, public_
     app.state.watchers, app.state.reports = Counter[str](), Reports()
     app.state.conversations, app.state.sign_in = conversations, SignIn(viewers, key)
     return app
+
+
+def load() -> None:
+    """Load what the first view of a process needs, before somebody asks: templates, a policy, vocabularies."""
+    load_templates()
+    policies.find("refold")
+    for model in VOCABULARIES:
+        counter_for(model).text("word")
 
 
 class _Guard:

@@ -137,7 +137,9 @@ def _is_summary(message: Message) -> bool:
 @lru_cache(REMEMBERED)
 def _targets(history: History, step: int, plan: Plan) -> tuple[tuple[CardTarget, ...], int]:
     """Return the largest outputs that a plan made smaller, and how many more it touched; only these are read."""
-    state = history.at(step)
+    state, now = history.at(step), history.state
+    if now.active == state.active and now.ids[: len(state.ids)] == state.ids:
+        state = now  # whose view is remembered; the messages that came since were not touched
     places = {id: place for place, id in enumerate(state.ids)}
     touched: dict[MessageId, None] = {}
     for edit in plan.edits:

@@ -20,11 +20,17 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-__all__ = ["address", "id_of", "page", "slug"]
+__all__ = ["address", "id_of", "load_templates", "page", "slug"]
 
 PLAIN_ID = re.compile(r"(?!~)[\w.:@-]+", re.ASCII)
 MARK = "~"  # begins an id of other characters
 THOUSAND, MILLION = 1_000, 1_000_000
+
+
+def load_templates() -> None:
+    """Compile all templates, which takes a while and is remembered."""
+    for name in _environment.list_templates(["html"]):
+        _environment.get_template(name)
 
 
 def page(request: Request, template: str, status: int = 200, /, **values: Any) -> HTMLResponse:
