@@ -7,7 +7,16 @@ from msgspec.structs import replace
 
 import refold
 from refold import policies
-from refold.core.break_even import BreakEven, Course, PastCompaction, TokenPrices, break_even, course_of, reason_to_wait
+from refold.core.break_even import (
+    BreakEven,
+    Course,
+    CourseCounter,
+    PastCompaction,
+    TokenPrices,
+    break_even,
+    course_of,
+    reason_to_wait,
+)
 from refold.core.budget import Share, WhenItPays
 from refold.core.messages import Message, Text, ToolCall, ToolResult
 from refold.models._cache_rules import token_prices
@@ -210,3 +219,34 @@ def test_what_a_session_reads_again_after_a_compaction_is_what_it_is_expected_to
     cheap, dear = (break_even(100_000, 40_000, 0, PRICES, Course(read_again=count)).rereading for count in (0, 7))
     assert cheap == 0
     assert dear == round(7 * (4_000 + 500) + 1.25 * 23_333)
+
+
+def test_a_course_that_is_counted_as_it_grows_is_that_of_the_whole():
+    past = [(40, PastCompaction(0, 1_000, 400, 500, 60)), (70, PastCompaction(0, 900, 500, 400, 50))]
+    messages = [
+        calling(number % 24, number) if number % 3 else message("user", number, Text(f"Question {number}"))
+        for number in range(140)
+    ]
+    other = message("user", 500, Text("Another question"))
+    steps = [(messages[:count], past[: (count > 45) + (count > 75)]) for count in (*range(1, 140, 7), 60, 61, 140)]
+    steps += [([*messages[:139], other], past), (messages, past[:1]), (messages, [])]
+    counter = CourseCounter()
+    for some, compactions in steps:
+        assert counter.course(some, compactions) == course_of(some, compactions)
+
+
+def test_only_new_messages_are_counted():
+    class Read(list):
+        places = ()
+
+        def __getitem__(self, place):
+            self.places = (*self.places, place)
+            return super().__getitem__(place)
+
+    messages = Read(turns(3, 2, 4))
+    counter = CourseCounter()
+    counter.course(messages)
+    messages.append(message("user", 99, Text("And now?")))
+    messages.places = ()
+    assert counter.course(messages).turns == 4
+    assert messages.places == (len(messages) - 2, len(messages) - 1)

@@ -32,7 +32,7 @@ from refold._compaction.request import budget_for, format_for, usage_for
 from refold.adapt._state import Phase, TrackState, dump_state, load_state, rewound_state
 from refold.adapt._view import TrackedView
 from refold.core._preserved_thinking import bound_parts
-from refold.core.break_even import Course, course_of
+from refold.core.break_even import Course, CourseCounter
 from refold.core.budget import Budget, Usage
 from refold.core.edits import Insert
 from refold.core.plan import Plan, checked, past_compactions
@@ -117,6 +117,7 @@ class Track(Generic[Item]):
         self._format: Format | None = None
         self._digest = ""  # of the system prompt and tools, where the model binds thinking to them
         self._view = ViewCache()
+        self._course_counter = CourseCounter()
         self._meters: SessionMeters | None = None
         self._usage: Usage | None = None
         self._reported_from = 0  # usage is reported of the present view if an answer stands from here on
@@ -429,7 +430,7 @@ class Track(Generic[Item]):
         return Usage(self.plans[-1].sizes.after, covers=max(len(natives) - later, 0))
 
     def _course(self) -> Course:
-        return course_of(self._transcript.messages, past_compactions(self.plans))
+        return self._course_counter.course(self._transcript.messages, past_compactions(self.plans))
 
     def _adopt(self, result: Result) -> tuple[Plan, ...]:
         if result.plan.empty:

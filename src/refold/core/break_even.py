@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BreakEven",
     "Course",
+    "CourseCounter",
     "PastCompaction",
     "TokenPrices",
     "break_even",
@@ -178,27 +179,49 @@ def course_of(messages: Sequence[Message], compactions: Iterable[tuple[int, Past
 
     A run of messages of the assistant is one call. Their `calls` are counted here.
     """
-    past = list(compactions)
-    repeats = _Repeats([length for length, _ in past]) if past else None
-    counted: list[PastCompaction] = []
-    calls = turns = in_turn = 0
-    answering = False
-    for position, message in enumerate(messages):
-        while len(counted) < len(past) and past[len(counted)][0] <= position:
-            counted.append(replace(past[len(counted)][1], calls=calls))
+    return CourseCounter().course(messages, compactions)
+
+
+class CourseCounter:
+    """Counts the course of one conversation as it grows: what is new, and everything again after a compaction."""
+
+    def __init__(self) -> None:
+        self._begin([])
+
+    def course(self, messages: Sequence[Message], compactions: Iterable[tuple[int, PastCompaction]] = ()) -> Course:
+        """Return what `course_of` does, for the conversation so far; an id tells all that stands before it, too."""
+        past = list(compactions)
+        seen = self._seen
+        if past != self._past or len(messages) < seen or (seen and messages[seen - 1].id != self._last):
+            self._begin(past)
+        for position in range(self._seen, len(messages)):
+            self._take(position, messages[position])
+        counted = (*self._counted, *(replace(each, calls=self._calls) for _, each in past[len(self._counted) :]))
+        if self._repeats is None:
+            return Course(self._calls, self._turns, self._in_turn)
+        read_again = self._repeats.expected([*(each.calls for each in counted), self._calls])
+        return Course(self._calls, self._turns, self._in_turn, counted, read_again)
+
+    def _begin(self, past: list[tuple[int, PastCompaction]]) -> None:
+        self._past = past
+        self._seen, self._last = 0, ""
+        self._repeats = _Repeats([length for length, _ in past]) if past else None
+        self._counted: list[PastCompaction] = []
+        self._calls = self._turns = self._in_turn = 0
+        self._answering = False
+
+    def _take(self, position: int, message: Message) -> None:
+        while len(self._counted) < len(self._past) and self._past[len(self._counted)][0] <= position:
+            self._counted.append(replace(self._past[len(self._counted)][1], calls=self._calls))
         if message.role == "assistant":
-            if not answering:
-                calls, in_turn = calls + 1, in_turn + 1
-            if repeats is not None:
-                repeats.take(position, message)
+            if not self._answering:
+                self._calls, self._in_turn = self._calls + 1, self._in_turn + 1
+            if self._repeats is not None:
+                self._repeats.take(position, message)
         elif message.role == "user" and _starts_turn(message):
-            turns, in_turn = turns + 1, 0
-        answering = message.role == "assistant"
-    counted += [replace(each, calls=calls) for _, each in past[len(counted) :]]
-    if repeats is None:
-        return Course(calls, turns, in_turn)
-    calls_before = [each.calls for each in counted]
-    return Course(calls, turns, in_turn, tuple(counted), repeats.expected([*calls_before, calls]))
+            self._turns, self._in_turn = self._turns + 1, 0
+        self._answering = message.role == "assistant"
+        self._seen, self._last = position + 1, message.id
 
 
 class _Repeats:

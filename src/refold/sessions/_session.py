@@ -37,7 +37,7 @@ from refold import aio, api, formats
 from refold._compaction.options import check_names, refuse_blocking
 from refold._compaction.request import budget_for
 from refold.core._preserved_thinking import bound_parts
-from refold.core.break_even import Course, course_of
+from refold.core.break_even import Course, CourseCounter
 from refold.core.budget import Budget, Usage
 from refold.core.events import CompactionApplied, CompactionFailed, notify
 from refold.core.messages import MessageId
@@ -144,6 +144,7 @@ class Session:
         self._options = resolve_settings(self._saved_settings, self._explicit_settings, format)
         self._unsaved_settings = settings_to_save(self._explicit_settings, self._saved_settings)
         self._originals = MessageCache()
+        self._course_counter = CourseCounter()
         self._view_cache = ViewCache()
         self._meters = SessionMeters(self._options, self.format)
         self._in_flight_plans: tuple[Plan, ...] = ()
@@ -337,7 +338,7 @@ class Session:
 
     def _course(self) -> Course:
         """Return the course of the whole session, of which the view is a part."""
-        return course_of(self._originals.transcript.messages, past_compactions(self.plans))
+        return self._course_counter.course(self._originals.transcript.messages, past_compactions(self.plans))
 
     def needs_compaction(self) -> bool:
         """Tell whether compaction is due, or new output too large for the policy; False for an empty session."""
