@@ -3,11 +3,14 @@
     .venv-adapters/langchain/bin/python -m benchmarks.adapters langchain     # after `make adapters`
     .venv-adapters/strands/bin/python -m benchmarks.adapters strands --turns 200
 
-The harness is that of the adapter's tests, the provider the scripted one. A turn is two calls of the model, with one
-output of a tool; compactions are in force. What is measured is the processor time of our own functions and of what
-they call of Python's, not the framework's: it copies, stores and sends its history as it likes. A profiler takes the
-time, which makes it larger, early and late alike. A figure is the mean of thirty turns: that is more than from one
-compaction to the next, and there has been one before.
+The harness is that of the adapter's tests, the provider the scripted one. A measured turn is two calls of the model,
+with one output of a tool; compactions are in force. The turns between the early and the late ones are short, since some
+frameworks write the whole history at each step: a thousand long turns of LangGraph's checkpointer take many gigabytes.
+
+What is measured is the processor time of our own functions and of what they call of Python's, and beside it that of the
+framework, which copies, stores and sends its history as it likes. A profiler takes the time, which makes it larger, early
+and late alike. Figures are of thirty turns: their median is a turn without a compaction, their mean has the compactions,
+which are frequent in this small window and read the originals of the whole history.
 """
 
 from __future__ import annotations
@@ -17,11 +20,14 @@ import cProfile
 import importlib
 import statistics
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
+from refold.core.messages import text_of
 from refold.testing.adapters import AdapterHarness, AgentSetup
 from refold.testing.provider import ReceivedRequest, ScriptedProvider, ScriptedReply
 
@@ -29,7 +35,23 @@ ROOT = Path(__file__).resolve().parent.parent
 OURS = str(ROOT / "src" / "refold")
 TESTING = str(ROOT / "src" / "refold" / "testing")
 EARLY, MEASURED = 50, 30  # the turn that is early, and turns that are measured up to it and up to the last
-WINDOW = 16_000
+FIRST = 20  # long turns before those that are measured late: a compaction falls among them
+WINDOW = 6_000  # small, as SDKs take milliseconds for each message of a request
+QUESTION, SHORT = "alpha: where is the limit set? This is question {}.", "alpha: take note of"
+
+
+class TurnCost(NamedTuple):
+    """The processor seconds of a turn: in our functions, and in all others."""
+
+    refold: float
+    framework: float
+
+
+FIGURES: dict[str, Callable[[list[TurnCost]], float]] = {
+    "refold, median": lambda costs: statistics.median(cost.refold for cost in costs),
+    "refold, mean": lambda costs: statistics.mean(cost.refold for cost in costs),
+    "framework, median": lambda costs: statistics.median(cost.framework for cost in costs),
+}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -43,24 +65,31 @@ def main(arguments: Sequence[str]) -> int:
         each for each in vars(module).values()
         if isinstance(each, type) and issubclass(each, AdapterHarness) and each.__module__ == module.__name__
     )  # fmt: skip
-    times = costs(harness, options.turns)
-    early, late = (statistics.mean(times[last - MEASURED : last]) for last in (EARLY, options.turns))
-    print(f"| {options.adapter} | {early * 1000:.1f} ms | {late * 1000:.1f} ms | {late / early:.2f} |")
+    costs = costs_of(harness, options.turns)
+    turn = f"turn {options.turns:,}"
+    print(f"| {options.adapter} | turn {EARLY} | {turn} | times |")
+    print("| --- | ---: | ---: | ---: |")
+    for name, figure in FIGURES.items():
+        early, late = (1_000 * figure(some) for some in costs)
+        print(f"| {name} | {early:.1f} ms | {late:.1f} ms | {late / early:.1f} |")
     return 0
 
 
-def costs(harness: type[AdapterHarness], turns: int) -> list[float]:
-    """Return the seconds that our functions take in each turn, 0 of those that are not measured."""
+def costs_of(harness: type[AdapterHarness], turns: int) -> tuple[list[TurnCost], list[TurnCost]]:
+    """Return what the last turns up to the early one cost, and those up to the last."""
 
     def behave(received: ReceivedRequest) -> ScriptedReply:
         if received.messages[-1].results:
             return ScriptedReply("I have read it.")
+        if SHORT in text_of(received.messages[-1]):
+            return ScriptedReply("Noted.")
         return ScriptedReply("I read it.", [("read", {"path": f"part_{received.number}.py"})])
 
-    def read(path: str) -> str:
-        return "\n".join(f"{path}:{line}: limit_{line} = {line * 31 % 89}" for line in range(40))
+    def read(path: str, lines: int = 40) -> str:
+        return "\n".join(f"{path}:{line}: limit_{line} = {line * 31 % 89}" for line in range(lines))
 
-    times = []
+    early: list[TurnCost] = []
+    late: list[TurnCost] = []
     with TemporaryDirectory() as folder, ScriptedProvider(behave=behave, strict=False) as provider:
         agent = harness(
             AgentSetup(provider.openai_url, provider.url, harness.model, "You read parts of programs.", read,
@@ -68,27 +97,48 @@ def costs(harness: type[AdapterHarness], turns: int) -> list[float]:
         )  # fmt: skip
         try:
             for turn in range(1, turns + 1):
-                measured = EARLY - MEASURED < turn <= EARLY or turn > turns - MEASURED
-                profile = cProfile.Profile(time.thread_time)
-                if measured:
-                    profile.enable()
-                agent.run("alpha", f"alpha: where is the limit set? This is question {turn}.")
-                profile.disable()
-                times.append(own_time(profile) if measured else 0.0)
+                if EARLY < turn <= turns - MEASURED - FIRST:
+                    agent.run("alpha", f"{SHORT} {turn}.\n{read(f'note_{turn}.md', 15)}")
+                elif EARLY - MEASURED < turn <= EARLY or turn > turns - MEASURED:
+                    cost = cost_of(lambda: agent.run("alpha", QUESTION.format(turn)))  # noqa: B023 - called at once
+                    (early if turn <= EARLY else late).append(cost)
+                else:
+                    agent.run("alpha", QUESTION.format(turn))
                 provider.received.clear()  # else it keeps all requests
         finally:
             agent.close()
-    return times
+    return early, late
 
 
-def own_time(profile: cProfile.Profile) -> float:
-    """Return the time in our functions, and in the functions written in C that they call."""
-    total = 0.0
-    for entry in profile.getstats():
-        name = getattr(entry.code, "co_filename", "")
-        if name.startswith(OURS) and not name.startswith(TESTING):
-            total += entry.inlinetime + sum(each.inlinetime for each in entry.calls or () if isinstance(each.code, str))
-    return total
+def cost_of(run: Callable[[], object]) -> TurnCost:
+    """Return the time in our functions and in the functions written in C that they call, and the framework's.
+
+    Some frameworks run an agent in a thread of its own. The provider's threads are left out.
+    """
+    profiles = [cProfile.Profile(time.thread_time)]
+
+    def begin(*_: object) -> None:
+        sys.setprofile(None)
+        profiles.append(cProfile.Profile(time.thread_time))
+        profiles[-1].enable()
+
+    threading.setprofile(begin)
+    profiles[0].enable()
+    run()
+    profiles[0].disable()
+    threading.setprofile(None)  # type: ignore[arg-type] # which ends it
+    total = own = 0.0
+    for number, profile in enumerate(profiles):
+        entries = profile.getstats()
+        if number and any(getattr(entry.code, "co_filename", "").startswith(TESTING) for entry in entries):
+            continue
+        for entry in entries:
+            total += entry.inlinetime
+            name = getattr(entry.code, "co_filename", "")
+            if name.startswith(OURS) and not name.startswith(TESTING):
+                own += entry.inlinetime
+                own += sum(each.inlinetime for each in entry.calls or () if isinstance(each.code, str))
+    return TurnCost(own, total - own)
 
 
 if __name__ == "__main__":
