@@ -33,6 +33,9 @@ CHAT = OpenAIChatWire()
 GEMINI = GeminiWire()
 WIRES: tuple[Wire, ...] = (CHAT, OpenAIResponsesWire(), ANTHROPIC)
 CREATED = "2026-01-01T00:00:00Z"
+# Seconds for which an idle connection stays open: with uvicorn's five, a client that is slow between two calls, on a
+# busy machine, sends into one that is just being closed, and its call fails.
+KEEP_ALIVE = 120
 
 
 class _CutError(Exception):
@@ -66,7 +69,7 @@ class Server:
         self._failed: list[Exception] = []
         config = uvicorn.Config(
             self._app(), log_config=None, log_level="critical", access_log=False, lifespan="off", ws="none",
-            http="h11", loop="asyncio", timeout_graceful_shutdown=1,
+            http="h11", loop="asyncio", timeout_graceful_shutdown=1, timeout_keep_alive=KEEP_ALIVE,
         )  # fmt: skip
         self._loop = _Loop(config)
         self._thread = threading.Thread(target=self._serve, name="scripted-provider", daemon=True)
