@@ -50,6 +50,7 @@ HEADING = re.compile(
     r"(?=\S)(?:(#{1,6})\s+(.{2,80}?)\s*#*|(?:\d{1,2}[.)]\s+)?\*\*([^*]{2,60})\*\*:?|(?:\d{1,2}[.)]\s+)?([^:：]{2,60})[:：]|"
     r"<([a-z][a-z_ -]{2,40})>)"
 )
+HEADING_ENDS = frozenset(":：*>")  # a line with another end, and without a number sign, is none
 ITEM = re.compile(r"\s*(?:[-*+•]|\(?\d{1,3}[.)]|\(?[a-z][.)])\s+\S")
 NUMBERED = re.compile(r"\s*\(?\d{1,3}[.)]\s+\S")
 LABEL, TAG = 7, 0  # levels of headings without number signs: all under one with them, tags above all
@@ -226,7 +227,10 @@ def _ends(line: str) -> Iterator[int]:
 
 def _heading(line: str) -> tuple[int, str] | None:
     """Return level and title of a heading."""
-    match = HEADING.fullmatch(line.rstrip())
+    line = line.rstrip()
+    if line[:1] != "#" and line[-1:] not in HEADING_ENDS:
+        return None
+    match = HEADING.fullmatch(line)
     if match is None:
         return None
     signs, title, bold, label, tag = match.groups()

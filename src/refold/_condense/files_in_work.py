@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter as Tally
-from itertools import accumulate, islice
+from itertools import accumulate, chain, islice
 from math import fsum, log
 from typing import TYPE_CHECKING
 
@@ -312,9 +312,8 @@ def _lately(transcript: Transcript) -> frozenset[str]:
     """Return the words of what the assistant said and called for lately, and of the users' newest turns."""
     turns = [message for message in transcript.messages if is_turn(message) and not digests_in(message)]
     own = (message for message in transcript.messages[-NEWEST:] if message.role == "assistant")
-    return frozenset(
-        word for message in (*turns[-TURNS:], *own) for text in texts(message) for word in WORD.findall(text)
-    )
+    every = (text for message in (*turns[-TURNS:], *own) for text in texts(message))
+    return frozenset(chain.from_iterable(map(WORD.findall, every)))
 
 
 def prepare(message: Message) -> None:

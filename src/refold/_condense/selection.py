@@ -40,6 +40,7 @@ from refold._salience.segments import Segment, excerpt, extent, segments, segmen
 from refold._salience.statements import statements_in, statements_of, statements_of_segments
 from refold._salience.words import words_of
 from refold._text.places import places_of
+from refold._text.text_cache import text_cache
 from refold.core._speakers import is_recap, is_turn
 from refold.core.messages import Patch, Reasoning, Text, ToolCall
 
@@ -481,14 +482,19 @@ def _show_lines(draft: Draft, reduction: Reduction, some: Sequence[Segment]) -> 
 
 def _with_pinned(draft: Draft, reduction: Reduction, text: str, some: Sequence[Segment]) -> list[Segment]:
     """Add the beginning of a user's turn, and the segments with its pinned sentences, to the chosen ones."""
-    every = _segments(draft, reduction, text)
+    always = _always_shown(text, pinned_in(draft, reduction.position, text))
+    return list({segment.start: segment for segment in (*some, *always)}.values())
+
+
+@text_cache  # the same turn is shown again and again while a goal is filled
+def _always_shown(text: str, pinned: tuple[str, ...]) -> tuple[Segment, ...]:
+    """Return the first segment of a text, and those with its pinned sentences."""
+    every = segments(text)
     starts = [segment.start for segment in every]
-    chosen = {segment.start: segment for segment in some}
-    chosen.update((segment.start, segment) for segment in every[:1])
-    for pin, place in places_of(pinned_in(draft, reduction.position, text), text):
-        first, last = bisect_right(starts, place) - 1, bisect_left(starts, place + len(pin))
-        chosen.update((segment.start, segment) for segment in every[first:last])
-    return list(chosen.values())
+    shown = [*every[:1]]
+    for pin, place in places_of(pinned, text):
+        shown += every[bisect_right(starts, place) - 1 : bisect_left(starts, place + len(pin))]
+    return tuple(shown)
 
 
 def _settle(draft: Draft, log: ReductionLog, chosen: Sequence[Choice]) -> None:

@@ -244,7 +244,7 @@ def _ends_of_fields(text: str, start: int, stop: int) -> Iterator[int]:
 
 def _gap(text: str, start: int, stop: int) -> str:
     """Return what stands in place of characters: markers for the rest of a line, for whole lines, for a beginning."""
-    if stop < len(text) and _at_line(text, start) and _at_line(text, stop):  # most gaps are whole lines
+    if stop < len(text) and text[stop - 1] == "\n" and (not start or text[start - 1] == "\n"):  # most are whole lines
         return _marker(text.count("\n", start, stop), "line") + "\n"
     markers: list[str] = []
     if not _at_line(text, start):
