@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from refold._text.sign_runs import SignRuns
-from refold._text.text_cache import word_cache, words_cache
+from refold._text.text_cache import words_cache
 
 if TYPE_CHECKING:
     from refold.core.messages import ToolCall
@@ -28,7 +28,6 @@ KNOWN = 131_072  # words that are remembered
 ESCAPED = re.compile(r"\\[\\nrt\"]")  # a path of Windows has two signs before "themes", and no tab
 
 
-@word_cache(KNOWN)
 def kind_of(atom: str) -> str:
     """Return "path", "dotted", "name", "number", or nothing for a plain word."""
     if "/" in atom:

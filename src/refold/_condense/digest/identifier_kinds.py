@@ -17,9 +17,7 @@ import re
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from refold._condense.call_facts import arguments_of
-from refold._salience.atoms import KNOWN
 from refold._salience.words import UNSPACED
-from refold._text.text_cache import word_cache
 from refold.core.messages import memoized
 
 if TYPE_CHECKING:
@@ -110,7 +108,6 @@ class Folders:
         return words in self._inside
 
 
-@word_cache(KNOWN)
 def kind_of(word: str, lead: str = "") -> IdentifierKind | None:
     """Return what sort of identifier a word is, None where it is none; `lead` are the signs before it.
 

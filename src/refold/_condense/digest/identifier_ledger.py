@@ -405,13 +405,9 @@ def identifiers_of(part: ToolCall | ToolResult) -> tuple[str, ...]:
 
 
 def _identifiers(part: Text | ToolCall | ToolResult) -> tuple[str, ...]:
-    return tuple(raw for raw in dict.fromkeys(_words(_text_of(part))) if _may_name(raw))
-
-
-def _may_name(raw: str) -> bool:
-    if raw.isalpha() and raw[1:].islower():  # a word of prose
-        return False
-    return SPELLINGS[raw].kind is not None
+    words = dict.fromkeys(_words(_text_of(part)))
+    worth_a_look = [raw for raw in words if not (raw.isalpha() and raw[1:].islower())]  # not a word of prose
+    return tuple([raw for raw in worth_a_look if SPELLINGS[raw].kind is not None])
 
 
 def _spelling(raw: str) -> _Spelling:
