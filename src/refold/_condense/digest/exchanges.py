@@ -328,9 +328,9 @@ def _rulings(message: Message) -> tuple[str, ...]:
         sentence
         for each in sentences_of(without_pasted(text))
         if len(sentence := each.strip()) <= RULING
+        and (sentence in pinned or (_may_hold(sentence, SETTING) and SETS.search(sentence)))
         and not (sentence.endswith(("?", "？")) or ASKING.match(sentence) or (asking and not VOICE.search(sentence)))
         and (len(sentence) if UNSPACED.search(sentence) else len(sentence.split())) >= FEWEST
-        and (sentence in pinned or (_may_hold(sentence, SETTING) and SETS.search(sentence)))
     )
 
 

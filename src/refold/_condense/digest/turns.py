@@ -80,9 +80,9 @@ def goes_on_at_once(message: Message) -> bool:
     if is_commentary(message):
         return True
     text = text_of(message)[-LOOKED_AT:].rstrip()
-    last = next((each for each in reversed(SENTENCE.split(text)) if each.strip(" -*#>`_|")), "")
-    if last.isascii() and not any(map(last.lower().__contains__, GOING_ON)):
+    if text.isascii() and not any(map(text.lower().__contains__, GOING_ON)):
         return False
+    last = next((each for each in reversed(SENTENCE.split(text)) if each.strip(" -*#>`_|")), "")
     asks = last.rstrip(" *_`").endswith(("?", "？"))
     return not asks and GOES_ON.search(last) is not None and WAITS.search(last) is None
 
