@@ -1,6 +1,9 @@
+from msgspec.structs import replace
+
 from refold._salience.atoms import END, atoms_of, kind_of, names_of
-from refold._salience.features import tallied
+from refold._salience.features import running_tally, tallied
 from refold._salience.mentions import mentions_of
+from refold.core.transcript import Transcript
 from refold.testing import talk
 
 
@@ -47,3 +50,32 @@ def test_between_the_ends_of_a_very_long_output_names_count_that_errors_or_other
     notes = tallied(messages).notes
     assert "lonely_name" not in notes
     assert notes["asked_name"][:2] == (0, 2)
+
+
+def test_what_is_taken_down_as_messages_arrive_is_what_a_pass_takes_down():
+    lines = [
+        "u: mend get_total",
+        "a: see sum_up | read(src/a.py) as c1",
+        "t: c1 = def get_rate\nget_total",
+        "u: on to sum_up",
+    ]
+    transcript = talk(*lines)
+    running = running_tally(transcript.messages[0])
+    for length in (1, 3):
+        running.advance(Transcript(transcript.messages[:length]), length)
+    assert running.noted(transcript)[0] == 3
+    assert tallied(transcript.messages, running.noted(transcript)) == tallied(transcript.messages)
+    assert tallied(transcript.messages, running.noted(transcript)) == tallied(
+        transcript.messages
+    )  # a pass adds to a copy
+
+
+def test_what_was_taken_down_of_messages_that_are_replaced_is_taken_down_anew():
+    transcript = talk("u: mend get_total", "a: see sum_up", "u: on")
+    first, _, last = transcript.messages
+    running = running_tally(first)
+    running.advance(transcript, 3)
+    other = Transcript((first, replace(last, id="another")))
+    assert running.noted(other) == (0, {})
+    running.advance(other, 2)
+    assert tallied(other.messages, running.noted(other)) == tallied(other.messages)

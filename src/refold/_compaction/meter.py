@@ -140,6 +140,8 @@ class Meter:
         for message in some:
             request.policy.arrived(message)
         self._looked += len(some)
+        if some:
+            request.policy.grown(self._transcript, self._looked)
 
     def _seen(self, messages: Messages) -> Request:
         known = self._known(messages)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from refold._condense.digest.previous import digests_in, earlier_entries
 from refold._salience.atoms import WEIGHTS, names_of
+from refold._salience.features import running_tally
 from refold._salience.model import Scorer
 from refold.core.messages import Message, ToolResult, memoized
 from refold.core.transcript import Transcript
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from refold._condense.digest.identifier_ledger import Atom
 
-__all__ = ["Worths", "likeliest", "likeliest_first", "need_in", "worth_of"]
+__all__ = ["Worths", "likeliest", "likeliest_first", "need_in", "take_down", "worth_of"]
 
 IN_EARLIER_DIGEST = 0.2  # worth of an identifier that only an earlier digest tells of
 SPLIT = re.compile(r"[\s,`\"'()]+")  # between the words of an entry
@@ -58,7 +59,14 @@ def need_in(transcript: Transcript, atoms: Iterable[str] | None = None) -> float
 
 @memoized
 def _scorer(transcript: Transcript) -> Scorer:
-    return Scorer([_with_digests_as_output(message) for message in transcript.messages if message.note is None])
+    noted = running_tally(transcript.messages[0]).noted(transcript) if transcript.messages else None
+    spoken = [_with_digests_as_output(message) for message in transcript.messages if message.note is None]
+    return Scorer(spoken, noted=noted)
+
+
+def take_down(transcript: Transcript, length: int) -> None:
+    """Take down who mentioned which identifiers in the first messages of a growing conversation."""
+    running_tally(transcript.messages[0]).advance(transcript, length, _with_digests_as_output)
 
 
 def _with_digests_as_output(message: Message) -> Message:

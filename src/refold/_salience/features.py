@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from math import log
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -12,12 +13,14 @@ from refold._salience.atoms import KNOWN, kind_of
 from refold._salience.lazy_table import LazyTable
 from refold._salience.mentions import Manner, mentions_of
 from refold.core._speakers import is_turn
+from refold.core.messages import memoized
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from collections.abc import Set as AbstractSet
 
     from refold.core.messages import Message
+    from refold.core.transcript import Transcript
 
 __all__ = [
     "COLUMNS",
@@ -30,10 +33,12 @@ __all__ = [
     "AtomStatistics",
     "AtomTraits",
     "Rows",
+    "RunningTally",
     "counted",
     "features",
     "lasting",
     "prepare",
+    "running_tally",
     "tallied",
     "traits",
 ]  # fmt: skip
@@ -146,11 +151,58 @@ def prepare(message: Message) -> None:
             traits[atom]
 
 
-def tallied(messages: Sequence[Message]) -> AtomStatistics:
-    """Return what a conversation says of its atoms: first and last place, by whom and how often, errors, changes."""
+class RunningTally:
+    """The notes of the first messages of a growing conversation, taken down as they arrive.
+
+    A pass then has to take down the rest only. Each name has one entry of some 200 bytes. A pass gets a copy, since it
+    may run beside the thread in which messages arrive.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._length = self._spoken = 0
+        self._tip = ""
+        self._notes: dict[str, Mentioned] = {}
+
+    def advance(
+        self, transcript: Transcript, length: int, as_read: Callable[[Message], Message] = lambda message: message
+    ) -> None:
+        """Take down the first messages of a transcript up to a length, each as it is read, but for notes of ours."""
+        messages = transcript.messages
+        with self._lock:
+            if not self._begins(messages):
+                self._length, self._spoken, self._notes = 0, 0, {}
+            for message in messages[self._length : length]:
+                if message.note is None:
+                    for manner, atoms in mentions_of(as_read(message)).by_manner:
+                        _take_down(self._notes, self._spoken, manner, atoms)
+                    self._spoken += 1
+                self._length, self._tip = self._length + 1, message.id
+
+    def noted(self, transcript: Transcript) -> tuple[int, dict[str, Mentioned]]:
+        """Return how many messages at the start of a transcript are taken down, notes of ours aside, and the notes."""
+        with self._lock:
+            return (self._spoken, self._notes.copy()) if self._begins(transcript.messages) else (0, {})
+
+    def _begins(self, messages: Sequence[Message]) -> bool:
+        """Tell whether messages begin with those that are taken down: an id stands for all up to its message."""
+        return 0 < self._length <= len(messages) and messages[self._length - 1].id == self._tip
+
+
+@memoized
+def running_tally(first: Message) -> RunningTally:
+    """Return the running tally of the conversation that begins with this message."""
+    return RunningTally()
+
+
+def tallied(messages: Sequence[Message], noted: tuple[int, dict[str, Mentioned]] | None = None) -> AtomStatistics:
+    """Return what a conversation says of its atoms: first and last place, by whom and how often, errors, changes.
+
+    `noted` is how many of the messages are taken down already, and their notes, to which those of the rest are added.
+    """
     mentions = [mentions_of(message) for message in messages]
-    notes: dict[str, Mentioned] = {}
-    for position, each_mentions in enumerate(mentions):
+    start, notes = noted or (0, {})
+    for position, each_mentions in enumerate(mentions[start:], start):
         for manner, atoms in each_mentions.by_manner:
             _take_down(notes, position, manner, atoms)
     for position, (message, each_mentions) in enumerate(zip(messages, mentions, strict=True)):

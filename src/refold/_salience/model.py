@@ -86,9 +86,14 @@ class Scorer:
     worked out once for all atoms that have it.
     """
 
-    def __init__(self, messages: Sequence[Message], model: Model | None = None) -> None:
+    def __init__(
+        self,
+        messages: Sequence[Message],
+        model: Model | None = None,
+        noted: tuple[int, dict[str, Mentioned]] | None = None,
+    ) -> None:
         model = model or shipped()
-        self.tally = tallied(messages)
+        self.tally = tallied(messages, noted)
         weight, total = _weights(model), self.tally.total
         columns = [LazyTable(partial(_column, [weight[name] for name in names], of, total)) for names, of in COLUMNS]
         self.positions, counts = columns[:PLACES], columns[PLACES:]

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from refold.core.edits import Edit
     from refold.core.messages import Message
     from refold.core.needs import Answer, Need
+    from refold.core.transcript import Transcript
     from refold.core.view import View
 
 __all__ = [
     "Arriving",
     "AsksAgain",
+    "Growing",
     "Policy",
     "Pure",
     "Stage",
@@ -78,6 +80,14 @@ class Arriving(Protocol):
 
     def arrived(self, message: Message) -> None:
         """Have a message remember what the stage will ask of it; changes nothing else."""
+
+
+@runtime_checkable
+class Growing(Protocol):
+    """A stage that sums up what the messages of a growing conversation say, so that a pass sums up only the rest."""
+
+    def grown(self, transcript: Transcript, length: int) -> None:
+        """Have a transcript's first message remember the sum of the first `length` ones; changes nothing else."""
 
 
 @runtime_checkable
@@ -175,6 +185,12 @@ class Policy(Struct, frozen=True):
         for step in self.steps:
             if isinstance(step.stage, Arriving):
                 step.stage.arrived(message)
+
+    def grown(self, transcript: Transcript, length: int) -> None:
+        """Have every step that can sum up the first messages of a growing conversation."""
+        for step in self.steps:
+            if isinstance(step.stage, Growing):
+                step.stage.grown(transcript, length)
 
     @property
     def fingerprint(self) -> str:

@@ -14,6 +14,7 @@ from refold._condense.digest.previous import digests_in, is_digest, own_text
 from refold._condense.digest.render import account_size, digest_text, least_of, limit_of, touched_files
 from refold._condense.files_in_work import lines_in, room_for_files, touched_last
 from refold._condense.fit_draft import Draft
+from refold._condense.identifier_scores import take_down
 from refold._condense.pins import loses_pins, pins
 from refold._condense.recaps import settle_recaps
 from refold._condense.reduction_order import ReductionLog, shrink
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from refold.core.edits import Edit, Insert
     from refold.core.messages import MessageId, Part
     from refold.core.needs import Need
+    from refold.core.transcript import Transcript
     from refold.core.view import View
 
 __all__ = ["Fit", "unshrinkable"]
@@ -77,6 +79,10 @@ class Fit(Struct, frozen=True):
         outcomes.prepare(message)
         files_in_work.prepare(message)
         steering.prepare(message)
+
+    def grown(self, transcript: Transcript, length: int) -> None:
+        """Take down who mentioned which identifiers in the first messages of a growing conversation."""
+        take_down(transcript, length)
 
     def needs(self, view: View) -> tuple[Need, ...]:
         """Ask for an account of the older part, where there is somebody to ask."""
