@@ -482,19 +482,19 @@ def _show_lines(draft: Draft, reduction: Reduction, some: Sequence[Segment]) -> 
 
 def _with_pinned(draft: Draft, reduction: Reduction, text: str, some: Sequence[Segment]) -> list[Segment]:
     """Add the beginning of a user's turn, and the segments with its pinned sentences, to the chosen ones."""
-    always = _always_shown(text, pinned_in(draft, reduction.position, text))
+    always = _staying_segments(text, pinned_in(draft, reduction.position, text))
     return list({segment.start: segment for segment in (*some, *always)}.values())
 
 
 @text_cache  # the same turn is shown again and again while a goal is filled
-def _always_shown(text: str, pinned: tuple[str, ...]) -> tuple[Segment, ...]:
+def _staying_segments(text: str, pinned: tuple[str, ...]) -> tuple[Segment, ...]:
     """Return the first segment of a text, and those with its pinned sentences."""
     every = segments(text)
     starts = [segment.start for segment in every]
-    shown = [*every[:1]]
+    staying = [*every[:1]]
     for pin, place in places_of(pinned, text):
-        shown += every[bisect_right(starts, place) - 1 : bisect_left(starts, place + len(pin))]
-    return tuple(shown)
+        staying += every[bisect_right(starts, place) - 1 : bisect_left(starts, place + len(pin))]
+    return tuple(staying)
 
 
 def _settle(draft: Draft, log: ReductionLog, chosen: Sequence[Choice]) -> None:
