@@ -1,6 +1,7 @@
 """Many agents on replicas that are killed, before a provider that fails: what is lost, what it costs, what it holds.
 
     python benchmarks/gateway_trial.py                                            500 agents for ten minutes
+    python benchmarks/gateway_trial.py --minutes 10 --conversations 500 --pace 30    the same on two cores: 17 calls a second
     python benchmarks/gateway_trial.py --minutes 1 --conversations 50 --pace 2    a look, on a machine that is busy
     python benchmarks/gateway_trial.py --store postgresql://… --replicas 5 --kill-every 30
 

@@ -2,6 +2,7 @@ import asyncio
 import threading
 
 import pytest
+from sqlalchemy import Engine, event
 
 from refold import formats
 from refold._gateway.conversations import plan_store
@@ -13,6 +14,9 @@ from refold._gateway.observability.metrics import Metrics
 from refold._gateway.wire.body import opened
 from refold.errors import WriteConflict
 from refold.sessions import MemoryStore
+from refold.testing.provider import ScriptedProvider, ScriptedReply
+from tests.gateway.conftest import standing
+from tests.gateway.scripted_upstream import call, chat
 
 BODY = b'{"model":"m","messages":[{"role":"user","content":"a"}]}'
 
@@ -128,3 +132,28 @@ def test_a_conversation_that_another_session_continues_keeps_no_other_from_its_e
         now[0] = 100.0
         assert asyncio.run(keeper.expired(50.0, 10.0, [])) == {"conv_a", "conv_c"}
         assert {head.id for head in store.sessions()} == {"conv_b", "mine"}
+
+
+def test_a_request_under_a_plan_asks_the_store_once_for_what_others_have_written(tmp_path):
+    statements = []
+
+    def note(connection, cursor, statement, *_):
+        statements.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        with (
+            ScriptedProvider([ScriptedReply("ok")] * 9) as provider,
+            standing(provider, store=str(tmp_path / "s.db"), window=8_000, background=False) as serving,
+        ):
+            body = chat(9)
+            _, headers, _ = call(serving.url, body=body)
+            plan = headers["x-refold-plan"]
+            for words in ("Go on.", "And now?"):
+                body["messages"].append({"role": "user", "content": words})
+                statements.clear()
+                _, headers, _ = call(serving.url, body=body, headers={"x-refold-trigger": "0.1"})
+                looks = [each for each in statements if each.startswith("SELECT created, seq FROM sessions")]
+                assert (headers["x-refold-plan"], len(looks)) == (plan, 1)
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)

@@ -179,6 +179,7 @@ class Conversation:
         self.checked = 0.0  # when the store was asked, by `steady`, whether another process has written of it
         self.stored_version = "", 0.0, 0  # what it answered, until that is taken over
         self.synced_version = "", 0.0, 0  # all of it was taken over as far as it fits, or written here
+        self.is_current = False  # the store was asked in the present request, and had nothing new
         self.unsaved = False  # the store has failed: it does not hold everything yet
         self.policy = ""  # chosen for this conversation, in place of what requests and settings name
         self.pinned: tuple[MessageId, ...] = ()  # messages that no compaction changes
@@ -209,7 +210,7 @@ class Conversation:
     def receive(self, body: ParsedBody) -> None:
         """Take a newer body that begins with all of the one before."""
         self.scanned_bytes = min(self.scanned_bytes, self.body.end)
-        self.body = body
+        self.body, self.is_current = body, False
 
     def advance(self, body: ParsedBody, same: int) -> None:
         """Take a newer body, of which so many leading messages are the same bytes."""
@@ -328,6 +329,7 @@ class Conversation:
         self.checked = steady()
         current = (session, *version) if version is not None else self.synced_version
         behind = current != self.synced_version
+        self.is_current = self.synced and bool(self.session_id) and not behind
         self.stored_version = current if behind else ("", 0.0, 0)
         return behind
 

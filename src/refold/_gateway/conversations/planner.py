@@ -90,7 +90,9 @@ class Planner:
         Raises:
             CompactionAborted: the compaction was due and came to nothing.
         """
-        await self.recognize(target)
+        await self.read(target)
+        if not target.conversation.is_current:
+            await self.sync_plans(target)
         target = _with_room(target)
         conversation, bound = target.conversation, target.bound
         fixed_part = conversation.fixed_part(target.dialect, bound)
