@@ -29,6 +29,14 @@ from refold.core.messages import ToolCall
         "store.go-158",
         "a/src/store.go",
         "s/0",
+        "SET/i.test",
+        "last_event_seq/i.test",
+        "jobs/.exec",
+        "dev/null",
+        "git/index",
+        "git/ORIG_HEAD",
+        "abc1234",
+        "abcdef0123456789",
     ],
 )
 def test_words_that_lead_nowhere_are_no_identifiers(word):
@@ -41,6 +49,7 @@ def test_words_that_lead_nowhere_are_no_identifiers(word):
         ("src/store.py", "", "path"), ("store.py", "", "path"), ("home/me", "/", "path"), ("and/or", "", "words"), ("T1/T2", "", "words"), ("deep-clone/deep-merge", "", "words"),
         ("github.com/me/it", "//", "url"), ("github.com/me/it", "", "url"), ("store.load_items", "", "dotted"),
         ("load_items", "", "name"), ("HTTPServer", "", "name"), ("TS2339", "", "name"), ("3fa85c1", "", "id"),
+        (".github/workflows/ci.yml", "", "path"), ("internal/git/index.go", "", "path"), (".git/config", "", "path"), ("tests/i.test.ts", "", "path"),
         ("toolu_01Xy7Zk2Qw9", "", "id"), ("8080", "", "number"), ("12", "", None), ("plain", "", None),
     ],
 )  # fmt: skip
@@ -74,7 +83,7 @@ def test_in_output_a_word_in_another_column_says_nothing_of_a_number():
     "text",
     [
         "ls *_test.go", "find . -name '*.spec.ts'", "${base}/src/_test.go", "see <name>/_test.go", "at …_test.go",
-        "$HOME/src/_test.go", "http://localhost:8000/_test.go", "src/_test.go*",
+        "href=viewforum_test.php?id=23", "$HOME/src/_test.go", "http://localhost:8000/_test.go", "src/_test.go*",
     ],
 )  # fmt: skip
 def test_a_path_that_a_pattern_a_variable_or_a_cut_leaves_is_not_whole(text):

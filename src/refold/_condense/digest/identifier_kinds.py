@@ -3,8 +3,9 @@
 A list of identifiers is read by an agent that wants to open, call, or look something up by its name. Words of the right
 shape that lead nowhere take room from those that do: positions in a file (`L10`, `340p`, the numbers in front of the
 lines of a search), rests of colour codes (`31m`), durations, timestamps, references to elements of one page (`ref_12`),
-ids and numbers that nothing names, words of prose with a slash between them (`input/output`), phrases of a script
-without blanks that have a name in them, rests of paths (`_test.go` of `*_test.go`), and names of tools' arguments.
+ids and numbers that nothing names, ids that somebody made up (`abc1234`), words of prose with a slash between them
+(`input/output`), regular expressions (`/SET/i.test`), phrases of a script without blanks that have a name in them,
+rests of paths (`_test.go` of `*_test.go`), devices and what git keeps for itself, and names of tools' arguments.
 
 Some of these cannot be told from the word alone: a number or an id needs the word that says what it is (`labeled`),
 words with a slash are a path where another path goes through them (`Folders`), and a path is whole where no pattern,
@@ -61,8 +62,12 @@ JUNK = re.compile(
     r"(?:\w\.)+\w|"  # e.g
     r"_*[A-Za-z]+_+|"  # emphasis in Markdown
     r"\d{1,2}[a-z]{3,}\w*|"  # the number of a line and its first word
-    r".*\.(?:" + EXTENSIONS + r")-\d+"  # a line of a search
+    r".*\.(?:" + EXTENSIONS + r")-\d+|"  # a line of a search
+    r".+/[dgimsuvy]{0,8}\.(?:test|exec|source)|"  # a call of a regular expression
+    r"dev/(?:null|tty|stdin|stdout|stderr|u?random|zero|fd/.*)|"
+    r"(?:.+/\.)?git/(?:(?:\w+_)?HEAD|COMMIT_EDITMSG|index|shallow|packed-refs)"
 )
+RISING = ("abcdef", "01234567890")  # letters and digits, one after the other, are an id of an example
 HEX = re.compile(r"(?=[0-9a-f-]*[a-f])(?=[0-9a-f-]*\d)[0-9a-f]{6,}(?:-[0-9a-f]{2,})*")
 RUNS = re.compile(r"\d+|[a-z]+|[A-Z]+")
 SCATTERED = 6  # runs of digits, small and capital letters from which a long word is an id
@@ -81,6 +86,7 @@ SLASH = "\\"
 MARKS = ("%", "\x1b[", "[0m", "[39m")  # one of these stands in every text with codes
 LABEL = re.compile(r"(?<![\w./-])([A-Za-z][\w-]{2,30})[\"'`]?(?:[ \t]*[:=#][ \t]*|(?P<loose>[ \t]+))[\"'`#]?$")
 PLACEHOLDER = re.compile(r"<[\w -]+>\Z")  # <name>/file; an element has its end behind the path
+QUERY = re.compile(r"\?\w+=")
 UNIT = re.compile(r"[ ]([a-z]{4,20})\b")
 BEFORE, AFTER = 40, 24  # characters around a number that are searched for what it counts
 # Before or behind a number, these say where it stands in a text or nothing at all.
@@ -127,7 +133,9 @@ def kind_of(word: str, lead: str = "") -> IdentifierKind | None:
     kind: IdentifierKind = match.lastgroup or "name"  # type: ignore[assignment]  # the groups are kinds
     if kind == "path":
         return _kind_of_path(word, lead)
-    return "id" if kind == "name" and (HEX.fullmatch(word) or _scattered(word)) else kind
+    if kind == "name" and (HEX.fullmatch(word) or _scattered(word)):
+        return None if _is_made_up(word) else "id"
+    return kind
 
 
 def _kind_of_path(word: str, lead: str) -> IdentifierKind | None:
@@ -139,6 +147,12 @@ def _kind_of_path(word: str, lead: str) -> IdentifierKind | None:
     if len(parts) > 1 and "/" not in lead and all(map(PLAIN.fullmatch, parts)):
         return "words"
     return "id" if any(map(_scattered, parts)) else "path"
+
+
+def _is_made_up(word: str) -> bool:
+    """Tell whether letters and digits of an id follow each other as in `abc1234`."""
+    letters = word.rstrip("0123456789")
+    return letters in RISING[0] and word[len(letters) :] in RISING[1]
 
 
 def _scattered(word: str) -> bool:
@@ -169,8 +183,8 @@ def labeled(text: str, word: str, *, prose: bool = True) -> str:
 def is_whole(text: str, path: str) -> bool:
     """Tell whether a path, with the signs around it, stands in a text other than as the rest of something longer.
 
-    A pattern (`*_test.go`), a variable (`$HOME/a`, `${base}/a`), a placeholder (`<name>/a`), a port (`:8000/a`) or an
-    ellipsis may have cut it.
+    A pattern (`*_test.go`), a variable (`$HOME/a`, `${base}/a`), a placeholder (`<name>/a`), a port (`:8000/a`), the
+    query of an address (`a.php?id=`) or an ellipsis may have cut it.
     """
     at = text.rfind(path)
     while at >= 0:
@@ -184,7 +198,10 @@ def is_whole(text: str, path: str) -> bool:
             or (path.startswith("...") and path[3:4].isalnum())
         )
         cut_after = path[-1] != "/" and (
-            after in ("*", "…", "$") or (after == "{" and path[-1] in "_-") or path.endswith("...")
+            after in ("*", "…", "$")
+            or (after == "?" and QUERY.match(text, end))
+            or (after == "{" and path[-1] in "_-")
+            or path.endswith("...")
         )
         if not (cut_before or cut_after):
             return True
