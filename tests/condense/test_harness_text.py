@@ -1,5 +1,6 @@
 import pytest
 
+import refold
 from refold._condense.harness_text import shortened_harness
 from refold.core._speakers import is_turn, words_of_user
 from refold.core.messages import Message, MessageId, Text
@@ -81,3 +82,16 @@ def test_short_texts_and_those_of_users_are_not_cut(text):
     assert shortened(text) is None
     recap = f"This session is being continued from a previous conversation that ran out of context.\n{LINES}"
     assert shortened(recap) is None
+
+
+def test_a_pointer_says_that_the_same_instructions_are_given_again_below():
+    work = [
+        {"role": role, "content": f"{number} {role}: " + "words of the work " * 60}
+        for number in range(12)
+        for role in ("user", "assistant")
+    ]
+    given = {"role": "user", "content": [{"type": "text", "text": SHAPES["agents"]}, {"type": "text", "text": "Go."}]}
+    view = refold.compact([given, *work, given, *work], window=40_000, goal=4_000, force=True).messages
+    first, *_, last = [message["content"][0]["text"] for message in view if SHAPES["agents"][:20] in str(message)]
+    assert "[41 lines left out, given again below: " in first
+    assert "line 39 of load_items_39 must stay" in last

@@ -39,11 +39,13 @@ class ShortenedHarness(Struct, frozen=True):
     """A text of a user's turn of which some of a harness's spans, given by their number, are cut to lines.
 
     `segments` are those of every span's body, with characters counted over the bodies together (`harness_segments`).
+    `again`: a later message gives the same instructions word for word.
     """
 
     harness: HarnessText
     segments: tuple[tuple[Segment, ...], ...]
     spans: frozenset[int]
+    again: bool = False
 
     @property
     def pieces(self) -> tuple[Segment, ...]:
@@ -86,7 +88,7 @@ class ShortenedHarness(Struct, frozen=True):
         """Return the lines that stand for what was cut, each between its tags."""
         text = self.harness.text.text
         return "\n".join(
-            f"{span.opening}{min(_pointer(span, body := span.body(text)), body, key=len)}{span.closing}".strip()
+            f"{span.opening}{min(self._pointer(span, body := span.body(text)), body, key=len)}{span.closing}".strip()
             for number, span in enumerate(self.harness.spans)
             if number in self.spans
         )
@@ -102,15 +104,24 @@ class ShortenedHarness(Struct, frozen=True):
 
     def _left(self, span: HarnessSpan, body: str, chosen: Collection[Segment]) -> str:
         if not chosen:
-            return _pointer(span, body)
+            return self._pointer(span, body)
         if sum(segment.chars for segment in chosen) == len(body):
             return body
         lines = excerpt(body, chosen)
         title = _title(span, body)
         return f"[parts of: {title}]\n{lines}" if title else lines
 
+    def _pointer(self, span: HarnessSpan, body: str) -> str:
+        """Return what stands in place of a span: how much it was, and what it held."""
+        lines = body.count("\n") + 1
+        size = f"{lines:,} lines" if lines > 1 else f"{len(body):,} characters"
+        again = ", given again below" if self.again and span.kind in STANDING else ""
+        return f"[{size} left out{again}: {_about(span, body)}]"
 
-def shortened_harness(message: Message, at: Path, worth: int, standing: int) -> ShortenedHarness | None:
+
+def shortened_harness(
+    message: Message, at: Path, worth: int, standing: int, *, again: bool = False
+) -> ShortenedHarness | None:
     """Return a text of a message with its long spans cut: from `worth` characters on, instructions from `standing` on.
 
     None where nothing in it is to be cut. The summary of an earlier context is cut like a user's words, not here.
@@ -123,14 +134,7 @@ def shortened_harness(message: Message, at: Path, worth: int, standing: int) -> 
         for number, span in enumerate(harness.spans)
         if span.kind != "recap" and len(span.body(harness.text.text)) >= (standing if span.kind in STANDING else worth)
     )
-    return ShortenedHarness(harness, harness_segments(message)[at], spans) if spans else None
-
-
-def _pointer(span: HarnessSpan, body: str) -> str:
-    """Return what stands in place of a span: how much it was, and what it held."""
-    lines = body.count("\n") + 1
-    size = f"{lines:,} lines" if lines > 1 else f"{len(body):,} characters"
-    return f"[{size} left out: {_about(span, body)}]"
+    return ShortenedHarness(harness, harness_segments(message)[at], spans, again) if spans else None
 
 
 def _about(span: HarnessSpan, body: str) -> str:

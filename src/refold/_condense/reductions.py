@@ -39,7 +39,7 @@ from refold.core.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 
     from refold._condense.fit_draft import Draft
     from refold._condense.regions import Regions
@@ -147,11 +147,12 @@ def clear_results(
 
 
 def clear_harness(
-    draft: Draft, positions: Iterable[int], target: int, standing: Container[int] = (), *, worth: int = WORTH
+    draft: Draft, positions: Iterable[int], target: int, standing: Collection[int] = (), *, worth: int = WORTH
 ) -> list[Reduction]:
     """Put pointers in place of what a harness says in users' turns from `worth` characters on, oldest first.
 
-    Instructions at places in `standing` stay whole where they are small for the goal.
+    Instructions at places in `standing` stay whole where they are small for the goal; where there are some, those at
+    other places are given again.
     """
     reductions: list[Reduction] = []
     small = int(draft.view.goal_tokens * STANDING * CHARS)
@@ -163,7 +164,8 @@ def clear_harness(
             if not isinstance(part, Text):
                 continue
             least = max(small, worth) if position in standing else worth
-            harness = shortened_harness(original, part.at, worth, least)
+            again = bool(standing) and position not in standing
+            harness = shortened_harness(original, part.at, worth, least, again=again)
             if harness:
                 moves = try_change(draft, position, [Patch(part.at, Text(harness.showing()))])
                 words = harness.harness.text.text
