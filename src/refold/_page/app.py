@@ -46,6 +46,7 @@ HEADERS = {
     "cache-control": "no-store",
 }
 SAFE = ("GET", "HEAD")
+SPLIT_WORD = "xqzjvkw8f3kq"  # a word that no vocabulary has whole, so that the table of its pieces is made as well
 VOCABULARIES = ("gpt-4o", "claude-sonnet-4-5")  # models, one of each vocabulary that most conversations have
 
 
@@ -84,7 +85,7 @@ def load() -> None:
     load_templates()
     policies.find("refold")
     for model in VOCABULARIES:
-        counter_for(model).text("word")
+        counter_for(model).text(SPLIT_WORD)
 
 
 class _Guard:

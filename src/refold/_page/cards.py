@@ -14,6 +14,7 @@ from refold._page.figures import REMEMBERED, limits_of, size_at
 from refold._page.parts import STATUSES, SUMMARIES, status_of
 from refold._text.printable import clean
 from refold.core.edits import Hide, Insert, Rewrite, patched
+from refold.sessions._entries import Rewound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -137,9 +138,8 @@ def _is_summary(message: Message) -> bool:
 @lru_cache(REMEMBERED)
 def _targets(history: History, step: int, plan: Plan) -> tuple[tuple[CardTarget, ...], int]:
     """Return the largest outputs that a plan made smaller, and how many more it touched; only these are read."""
-    state, now = history.at(step), history.state
-    if now.active == state.active and now.ids[: len(state.ids)] == state.ids:
-        state = now  # whose view is remembered; the messages that came since were not touched
+    rewound = any(isinstance(event.entry, Rewound) for event in history.events[step:])
+    state = history.at(step) if rewound else history.state  # whose view is remembered: messages came since, no more
     places = {id: place for place, id in enumerate(state.ids)}
     touched: dict[MessageId, None] = {}
     for edit in plan.edits:
