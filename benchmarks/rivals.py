@@ -27,7 +27,7 @@ import refold
 from refold import formats, policies
 from refold._condense.view_positions import with_text
 from refold._counting import counter_for
-from refold._salience.atoms import _within, atoms_of, spoken
+from refold._salience.atoms import atoms_of, spoken
 from refold.core._preserved_thinking import bound_parts, removals
 from refold.core.edits import Edit, Hide, Rewrite
 from refold.core.messages import Message, Note, Text, ToolCall, ToolResult, memoized, texts
@@ -207,7 +207,7 @@ def _named(message: Message) -> tuple[str, ...]:
     """Return the names in a message, the last one first."""
     parts = (spoken(part) if isinstance(part, ToolCall) else _words(part) for part in message.parts)
     words = re.findall(r"[\w./-]+", "\n".join(parts))
-    return tuple(dict.fromkeys(name for word in reversed(words) for name in _within(word)))
+    return tuple(dict.fromkeys(name for word in reversed(words) for name in sorted(atoms_of(word))))
 
 
 def _words(part: object) -> str:
