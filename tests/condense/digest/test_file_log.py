@@ -120,8 +120,55 @@ def test_the_files_that_the_report_of_a_sub_agent_lists_are_told_as_its_own():
     assert [record.path for record in file_log(transcript)] == ["a.py", "lib/b.py"]
 
 
+def edited(*edits):
+    """The lines of the log after edits, each a path, the old and the new text, in a turn of its own."""
+    lines = []
+    for number, (path, old, new) in enumerate(edits):
+        call = f"edit({json.dumps({'file_path': path, 'old_string': old, 'new_string': new})})"
+        lines += [f"u: go {number}", f"a: x | {call} as c{number}", f"t: c{number} = ok"]
+    return [record.line for record in file_log(talk(*lines))]
+
+
+def test_names_that_a_later_edit_of_the_file_takes_away_are_not_told_and_older_ones_have_their_turn():
+    one, two = "def load(path):\n    pass\n", "def save(path):\n    pass\n"
+    assert edited(("a.py", "x", one), ("a.py", "y", two)) == ["a.py (2 edits, turn 2; adds load (turn 1), save)"]
+    assert edited(("a.py", "x", one), ("a.py", one, two)) == ["a.py (2 edits, turn 2; adds save)"]
+    assert edited(("a.md", "x", "## Why it is\n"), ("a.md", "## Why it is\n", "y")) == ["a.md (2 edits, turn 2)"]
+
+
+def test_a_file_that_is_written_again_has_the_names_of_its_last_text():
+    assert logged("cat > a.py <<'E'\ndef load():\ndef keep():\nE", "cat > a.py <<'E'\ndef keep():\nE") == [
+        "a.py (created, 1 edit, turn 2; adds keep (turn 1))"
+    ]
+
+
+def test_names_that_several_files_add_and_the_methods_of_mocks_are_not_told():
+    plan, spec = "## Test plan\n## Moving jobs\n", "## Test plan\n## Sharing\n"
+    assert edited(("a.md", "x", plan), ("b.md", "x", spec)) == [
+        "a.md (turn 1; adds Moving jobs)",
+        "b.md (turn 2; adds Sharing)",
+    ]
+    mock = "function storeOf() {\n  return {\n    prepare(sql: string) {\n"
+    assert edited(("db.test.ts", "x", mock)) == ["db.test.ts (turn 1; adds storeOf)"]
+    assert edited(("db.ts", "x", mock)) == ["db.ts (turn 1; adds storeOf, prepare)"]
+
+
+def test_a_name_that_one_hunk_moves_to_another_is_still_there():
+    patch = (
+        "*** Begin Patch\n*** Update File: a.py\n@@\n+def load():\n+    pass\n@@\n-def load():\n-    pass\n x\n"
+        "*** End Patch"
+    )
+    assert logged(f"apply_patch <<'P'\n{patch}\nP") == ["a.py (turn 1; adds load)"]
+
+
 def test_what_an_earlier_digest_tells_of_a_file_is_read_back():
-    lines = ("a.py (created, 2 edits, deleted, turn 3)", "b (old).py (sub-agent, turn 2)", "c.py", "d.py (turn 1)")
+    lines = (
+        "a.py (created, 2 edits, deleted, turn 3)",
+        "b (old).py (sub-agent, turn 2)",
+        "c.py",
+        "d.py (turn 1)",
+        "e.py (2 edits, turn 3; adds one, two (turn 1), three (turn 2), four)",
+    )
     digest = "\n".join([OPENING, "", "## Files changed", *(f"- {line}" for line in lines)])
     log = file_log(talk(f"u: {digest}", "a: ok"))
     assert [record.line for record in log] == list(lines)

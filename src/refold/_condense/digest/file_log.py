@@ -1,10 +1,11 @@
 """What was done to each file: created, edited how often, moved, deleted, read, in which of the user's turns last, and
-what the newest edits add to it (the functions, types and headings that they define).
+what its edits have added that is still there (the functions, types and headings that they define).
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,8 @@ from refold._condense.text_calls import text_result
 from refold.core.messages import ToolCall, ToolResult, memoized
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
     from refold.core.transcript import Transcript
 
 __all__ = ["AGENTS", "CHANGED", "READ", "FileRecord", "earlier_files", "file_log"]
@@ -43,6 +46,13 @@ DONE = re.compile(
 ADDS = "; adds "  # before the names that edits define
 LOOKED_AT = 40_000  # characters of a text that an edit writes
 NAMES, NAME = 4, 40  # such names of a file, the newest, and characters of one
+ADDED = re.compile(r"(.+?)(?: \(turn (\d+)\))?")  # such a name; with a turn it and those before it are of that one
+COMMON = {"text": 1, "test": 1, "code": 2}  # files of a kind that may add the same name
+PROSE = re.compile(r"\.(?:mdx?|rst|txt|adoc)$", re.I)
+FENCED = re.compile(r"^```.*?(?:^```|\Z)", re.M | re.S)
+TEST = re.compile(
+    r"(?:^|[/\\])(?:tests?|__tests__|specs?)[/\\]|[._-](?:test|spec)\.\w+$|(?:^|[/\\])test_[^/\\]*$", re.I
+)
 _BEFORE = (
     r"(?:(?:export|default|pub(?:\([a-z]+\))?|public|private|protected|static|abstract|async|final|override)[ \t]+)*"
 )
@@ -70,8 +80,8 @@ class FileRecord(Struct, frozen=True):
     """What was done to a file: whether it was created, how often it was edited, and in which turn that was last.
 
     A read after a change leaves the turn of the change. `reported` tells that only a sub-agent said so. `source` is the
-    path that it was moved from, `names` are what its newest edits define. `first` orders files by when they were first
-    touched.
+    path that it was moved from, `names` are what its edits define, each with its turn, the newest last. `first` orders
+    files by when they were first touched.
     """
 
     path: str
@@ -82,7 +92,7 @@ class FileRecord(Struct, frozen=True):
     deleted: bool = False
     reported: bool = False
     source: str = ""
-    names: tuple[str, ...] = ()
+    names: tuple[tuple[str, int], ...] = ()
 
     @property
     def changed(self) -> bool:
@@ -102,8 +112,14 @@ class FileRecord(Struct, frozen=True):
         ended = ("deleted" if self.deleted else "", "sub-agent" if self.reported else "")
         moved = f"moved from {self.source}" if self.source else ""
         done = ", ".join(filter(None, (created, moved, edits, *ended, turn)))
-        done += f"{ADDS}{', '.join(self.names)}" if self.names and done else ""
+        done += f"{ADDS}{', '.join(self._names_by_turn())}" if self.names and done else ""
         return f"{self.path} ({done})" if done else self.path
+
+    def _names_by_turn(self) -> Iterator[str]:
+        """Yield the names, the last of a turn with its number, unless that is the turn of the last change."""
+        following = (*self.names[1:], ("", self.turn))
+        for (name, turn), (_, after) in zip(self.names, following, strict=True):
+            yield name if turn in (0, after, self.turn) else f"{name} (turn {turn})"
 
 
 @memoized
@@ -127,7 +143,36 @@ def file_log(transcript: Transcript) -> tuple[FileRecord, ...]:
                 log.take(call, tuple(edit.path for edit in scripts.ran(call)))
             if result is not None and AGENTS.search(plain_name(call.name)):
                 log.reported(result)
-    return tuple(log.records.values())
+    return _without_common_names(log.records.values())
+
+
+def _without_common_names(records: Collection[FileRecord]) -> tuple[FileRecord, ...]:
+    """Return records without names that tell nothing of their file, since others of its kind have them, too."""
+    files = Counter((_kind(record.path), name) for record in records for name, _ in record.names)
+    return tuple(
+        replace(
+            record,
+            names=tuple((name, turn) for name, turn in record.names if files[kind, name] <= COMMON[kind])[-NAMES:],
+        )
+        for record in records
+        for kind in (_kind(record.path),)
+    )
+
+
+def _kind(path: str) -> str:
+    """Return what kind of names a file has: headings, names of tests, or others."""
+    return "text" if PROSE.search(path) else "test" if TEST.search(path) else "code"
+
+
+class _Defined(Struct, frozen=True):
+    """The names that a change adds to a file and those that it takes away; `anew` tells that it writes the file whole.
+
+    A change that writes the file whole takes away all that it does not add.
+    """
+
+    added: tuple[str, ...] = ()
+    gone: frozenset[str] = frozenset()
+    anew: bool = False
 
 
 class _Log:
@@ -164,16 +209,27 @@ class _Log:
             elif plain in sources:
                 continue
             elif name not in self.records and _creates(call, path):
-                self._note(
-                    FileRecord(path, True, 0, self.turn, next(self.order), names=_definitions(call).get(path, ()))
-                )
+                record = FileRecord(path, True, 0, self.turn, next(self.order))
+                self._note(replace(record, names=self._names(record, call, path)))
                 self.new_names.add(name)
             else:
                 record = self._last(path)
-                names = tuple(dict.fromkeys((*record.names, *_definitions(call).get(path, ()))))[-NAMES:]
+                names = self._names(record, call, path)
                 self._note(
                     replace(record, edits=record.edits + 1, turn=self.turn, deleted=False, reported=False, names=names)
                 )
+
+    def _names(self, record: FileRecord, call: ToolCall, path: str) -> tuple[tuple[str, int], ...]:
+        """Return the names that a file's edits have added, with a call's, without those that it takes away again."""
+        defined = _definitions(call).get(path)
+        if defined is None:
+            return record.names
+        stay = {
+            name: turn
+            for name, turn in record.names
+            if name not in defined.gone and (name in defined.added or not defined.anew)
+        }
+        return (*stay.items(), *((name, self.turn) for name in defined.added if name not in stay))
 
     def _move(self, path: str, source: str) -> None:
         """Note that a file has another path now: what was done to it before goes with it."""
@@ -225,22 +281,49 @@ def _recorded(line: str) -> FileRecord:
     created, deleted = "created" in facts, "deleted" in facts
     source = facts.get("source", "")
     edits = int(facts.get("edits", 0 if created or deleted or source else 1))
-    turn, defined = int(facts.get("turn", 0)), tuple(names.split(", ")) if names else ()
+    turn = int(facts.get("turn", 0))
+    defined = _names_from(names, turn) if names else ()
     return FileRecord(match[1], created, edits, turn, 0, deleted, "reported" in facts, source, defined)
 
 
+def _names_from(names: str, turn: int) -> tuple[tuple[str, int], ...]:
+    """Return the names that a line tells, each with its turn: the next that is said, or that of the last change."""
+    found: list[tuple[str, int]] = []
+    for each in reversed(names.split(", ")):
+        if match := ADDED.fullmatch(each):
+            turn = int(match[2] or turn)
+            found.append((match[1], turn))
+    return tuple(reversed(found))
+
+
 @memoized
-def _definitions(call: ToolCall) -> dict[str, tuple[str, ...]]:
-    """Return the functions, types and headings that a call adds to files, in order, by path."""
-    names: dict[str, dict[str, None]] = {}
+def _definitions(call: ToolCall) -> dict[str, _Defined]:
+    """Return by path the functions, types and headings that a call adds to files, in order, and those it takes away."""
+    by_path: dict[str, _Defined] = {}
     for change in changes_of(call):
         if isinstance(change, TextReplaced | FileWritten):
-            old = change.old if isinstance(change, TextReplaced) else ""
-            new = change.new if isinstance(change, TextReplaced) else change.text
-            defined = (name.strip() for groups in DEFINED.findall(new[:LOOKED_AT]) for name in groups if name)
-            added = names.setdefault(change.path, {})
-            added.update((name, None) for name in defined if len(name) <= NAME and name not in old)
-    return {path: tuple(some)[-NAMES:] for path, some in names.items()}
+            anew = isinstance(change, FileWritten)
+            old = "" if isinstance(change, FileWritten) else change.old[:LOOKED_AT]
+            new = (change.text if isinstance(change, FileWritten) else change.new)[:LOOKED_AT]
+            before = by_path.get(change.path, _Defined())
+            added = (name for name in _defined_in(new, change.path) if name not in old)
+            gone = (name for name in _defined_in(old, change.path) if name not in new)
+            names = dict.fromkeys((*before.added, *added))
+            by_path[change.path] = _Defined(
+                tuple(names), before.gone.union(gone).difference(names), anew or before.anew
+            )
+    return by_path
+
+
+def _defined_in(text: str, path: str) -> dict[str, None]:
+    """Return the names that lines of a file define, in order; of a test no methods, which are those of mocks."""
+    if "```" in text and PROSE.search(path):
+        text = FENCED.sub("", text)
+    found = (
+        (named or assigned or heading or ("" if TEST.search(path) else method)).strip()
+        for named, assigned, method, heading in DEFINED.findall(text)
+    )
+    return dict.fromkeys(name for name in found if 0 < len(name) <= NAME)
 
 
 def _deleted_by_patch(call: ToolCall) -> tuple[str, ...]:
