@@ -47,7 +47,6 @@ ADDS = "; adds "  # before the names that edits define
 LOOKED_AT = 40_000  # characters of a text that an edit writes
 NAMES, NAME = 4, 40  # such names of a file, the newest, and characters of one
 ADDED = re.compile(r"(.+?)(?: \(turn (\d+)\))?")  # such a name; with a turn it and those before it are of that one
-COMMON = {"text": 1, "test": 1, "code": 2}  # files of a kind that may add the same name
 PROSE = re.compile(r"\.(?:mdx?|rst|txt|adoc)$", re.I)
 FENCED = re.compile(r"^```.*?(?:^```|\Z)", re.M | re.S)
 TEST = re.compile(
@@ -147,21 +146,21 @@ def file_log(transcript: Transcript) -> tuple[FileRecord, ...]:
 
 
 def _without_common_names(records: Collection[FileRecord]) -> tuple[FileRecord, ...]:
-    """Return records without names that tell nothing of their file, since others of its kind have them, too."""
-    files = Counter((_kind(record.path), name) for record in records for name, _ in record.names)
+    """Return records without names that tell nothing of their file: other texts have the heading, other files the name.
+
+    What a text says of code, such as a plan of it, is another thing than the code itself.
+    """
+    files = Counter((_is_prose(record.path), name) for record in records for name, _ in record.names)
     return tuple(
         replace(
-            record,
-            names=tuple((name, turn) for name, turn in record.names if files[kind, name] <= COMMON[kind])[-NAMES:],
+            record, names=tuple(each for each in record.names if files[_is_prose(record.path), each[0]] == 1)[-NAMES:]
         )
         for record in records
-        for kind in (_kind(record.path),)
     )
 
 
-def _kind(path: str) -> str:
-    """Return what kind of names a file has: headings, names of tests, or others."""
-    return "text" if PROSE.search(path) else "test" if TEST.search(path) else "code"
+def _is_prose(path: str) -> bool:
+    return PROSE.search(path) is not None
 
 
 class _Defined(Struct, frozen=True):
@@ -171,7 +170,7 @@ class _Defined(Struct, frozen=True):
     """
 
     added: tuple[str, ...] = ()
-    gone: frozenset[str] = frozenset()
+    removed: frozenset[str] = frozenset()
     anew: bool = False
 
 
@@ -227,7 +226,7 @@ class _Log:
         stay = {
             name: turn
             for name, turn in record.names
-            if name not in defined.gone and (name in defined.added or not defined.anew)
+            if name not in defined.removed and (name in defined.added or not defined.anew)
         }
         return (*stay.items(), *((name, self.turn) for name in defined.added if name not in stay))
 
@@ -288,12 +287,12 @@ def _recorded(line: str) -> FileRecord:
 
 def _names_from(names: str, turn: int) -> tuple[tuple[str, int], ...]:
     """Return the names that a line tells, each with its turn: the next that is said, or that of the last change."""
-    found: list[tuple[str, int]] = []
+    pairs: list[tuple[str, int]] = []
     for each in reversed(names.split(", ")):
         if match := ADDED.fullmatch(each):
             turn = int(match[2] or turn)
-            found.append((match[1], turn))
-    return tuple(reversed(found))
+            pairs.append((match[1], turn))
+    return tuple(reversed(pairs))
 
 
 @memoized
@@ -307,23 +306,23 @@ def _definitions(call: ToolCall) -> dict[str, _Defined]:
             new = (change.text if isinstance(change, FileWritten) else change.new)[:LOOKED_AT]
             before = by_path.get(change.path, _Defined())
             added = (name for name in _defined_in(new, change.path) if name not in old)
-            gone = (name for name in _defined_in(old, change.path) if name not in new)
+            removed = (name for name in _defined_in(old, change.path) if name not in new)
             names = dict.fromkeys((*before.added, *added))
             by_path[change.path] = _Defined(
-                tuple(names), before.gone.union(gone).difference(names), anew or before.anew
+                tuple(names), before.removed.union(removed).difference(names), anew or before.anew
             )
     return by_path
 
 
 def _defined_in(text: str, path: str) -> dict[str, None]:
     """Return the names that lines of a file define, in order; of a test no methods, which are those of mocks."""
-    if "```" in text and PROSE.search(path):
+    if "```" in text and _is_prose(path):
         text = FENCED.sub("", text)
-    found = (
+    names = (
         (named or assigned or heading or ("" if TEST.search(path) else method)).strip()
         for named, assigned, method, heading in DEFINED.findall(text)
     )
-    return dict.fromkeys(name for name in found if 0 < len(name) <= NAME)
+    return dict.fromkeys(name for name in names if 0 < len(name) <= NAME)
 
 
 def _deleted_by_patch(call: ToolCall) -> tuple[str, ...]:
