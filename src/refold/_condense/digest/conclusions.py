@@ -38,7 +38,19 @@ if TYPE_CHECKING:
 
     from refold.core.transcript import Transcript
 
-__all__ = ["CHANGED", "LEADS", "PLAN_ENDS", "REVERSED", "decisions", "plain", "prepare", "prose", "tried", "verdicts"]
+__all__ = [
+    "CHANGED",
+    "FENCED",
+    "LEADS",
+    "PLAN_ENDS",
+    "REVERSED",
+    "decisions",
+    "plain",
+    "prepare",
+    "prose",
+    "tried",
+    "verdicts",
+]
 
 MOST = 150  # lines of one sort that are looked for
 LEAST, LONGEST = 32, 400  # characters of a sentence that gives a decision or a reason

@@ -13,16 +13,17 @@ turns that stay in the view, too, so that they are read together.
 from __future__ import annotations
 
 import re
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from refold._condense.call_facts import writes
 from refold._condense.call_outline import one_line
 from refold._condense.digest.agreement import WORD, goes_on, only_praises
 from refold._condense.digest.announcements import HEADING, SENTENCE, announces
 from refold._condense.digest.answers import YES_NO, asks, closing_questions, last_question, question_before
-from refold._condense.digest.conclusions import prose
+from refold._condense.digest.conclusions import FENCED, prose
 from refold._condense.digest.findings import no_work
 from refold._condense.digest.identifier_kinds import kind_of
 from refold._condense.digest.previous import own_text
@@ -36,7 +37,7 @@ from refold._salience.words import UNSPACED
 from refold.core.messages import Message, MessageId, memoized, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from refold.core.transcript import Transcript
     from refold.core.view import View
@@ -61,8 +62,54 @@ ITEMS = 4  # items of a list that are an answer, where it says nothing else
 SUPPOSING = re.compile(r"(?:(?:and|but|so) )?(?:if|wenn|falls|si|se|если)\b|如果|もし", re.I)
 NUMBERING = re.compile(r"\(?\d{1,3}[.)]?")
 LOOKED_AT = 200  # characters at the beginning of a turn that say whether it rejects
+SENTENCE_ENDS = (".", "!", "?", "。", "！", "？", ".`", '."', ".)")
+LEFT_OPEN = re.compile(
+    r"(?: (?:as follows|(?:with |and )?(?:links? |changes? )?(?:to|with|in|as|is|are|for|at|from)))?[:：]$"
+)
+INTRODUCED = re.compile(
+    r":[ \t]*\n+ *```\w*\n((?:[^\n`]{1,120}\n){1,2}) *```[ \t]*$", re.M
+)  # a line or two that are introduced
 INTRODUCING = (":", "：", "?", "？")  # of what introduces or asks
 TELLING = 60  # characters of a sentence that tells something even where it names nothing
+LONGEST = 400  # characters of the first sentence of an outcome, where that is longer than an outcome
+WITH_ITEMS = 3  # items of a list behind a sentence that tells what was done
+TAGGED = re.compile(r"^[ \t]*(?:<([a-z][\w-]*)\b[^>\n]*>(?:(?s:.*?)</\1>|.*)|::[\w-]+\{.*)", re.M)  # for a harness
+LABEL = re.compile(r"^[ \t]*\*\*([^*\n.:]{2,40})\.\*\*[ \t]+", re.M)  # in bold type before a sentence
+BOLD_LINE = re.compile(  # a heading in bold type
+    r"^[ \t]*\*\*(?!(?:added|changed|fixed|updated|removed|created)\b)(?:\d+[.)] )?[^*\n:]+:?\*\*:?[ \t]*$", re.M | re.I
+)
+LABELLED = re.compile(
+    r"(?:[^\[\]`.!?]{1,40}: *)?(?:\[[^\]\n]+\]\([^)\s]+\)(?:,| and|;|\.)?\s*)+"
+)  # links, with a label
+DID = re.compile(  # what was done
+    r"^(?:(?:all )?(?:done|perfect|great|good|ok(?:ay)?|fixed)\b\W+)?(?:and |so |now |also )*"
+    r"(?:(?:i(?:['’]ve| have)?|we(?:['’]ve| have)?) (?:also |now |just |then )*)?"
+    r"(?:(?:re)?(?:added|adjusted|applied|built|captured|changed|cleaned|closed|committed|converted|copied|created|"
+    r"deleted|dropped|extracted|fixed|implemented|installed|landed|made|merged|migrated|moved|opened|pinned|pulled|"
+    r"pushed|ran|rebased|reduced|refactored|released|removed|renamed|replaced|restored|reverted|rewrote|set|simplified|"
+    r"squashed|switched|tightened|updated|upgraded|verified|wired|wrote))\b|"
+    r"\b(?:is|are) (?:now|done|fixed|built|committed|gone|merged|pushed|in place)\b|"
+    r"^(?:the )?(?:fix|change|result)\b[^:]{,20}:|"
+    r"\b(?:moved|folded|merged|squashed|pushed|committed|landed) (?:it|them|both|as|in|into|this|everything)\b|"
+    r"\bnow (?:uses?|says?|is|are|works?|has|have|takes?|returns?|reads?|passes|goes|shows?|lives?)\b|"
+    r"^`[0-9a-f]{7,40}`|^commit(?:s|ted)?\b.{0,40}\b[0-9a-f]{7,40}\b|"
+    r"^(?:habe|ich habe|j['’]ai|he |ho |eu )\b|しました|已(?:经)?|했습니다",
+    re.I,
+)
+LANDED = re.compile(r"commit(?:s|ted)?\b.{0,40}\b[0-9a-f]{7,40}\b", re.I)
+CLOSED = re.compile(r"(?:all |it['’]s |everything(?:['’]s| is) )*(?:fixed|committed|pushed|clean|merged)\b", re.I)
+ORDERS = re.compile(  # a question in form only
+    r"(?:(?:so|and|ok(?:ay)?|now|but|also|please|yeah|alright|well|hey|actually)\b[\s,.]*)*"
+    r"(?:can|could|would|will) (?:you|we|u)\b(?! (?:please )?(?:also )?(?:clarify|explain|tell|investigate|check|see|"
+    r"look|confirm|say|describe|think)\b)|let['’]?s\b|how about\b|why (?:don['’]?t|not)\b",
+    re.I,
+)
+ASKS_FOR = re.compile(
+    r"(?:(?:so|and|ok(?:ay)?|now|but|also|please|yeah|alright|well|hey|wait|actually|hmm*)\b[\s,.]*)*"
+    r"(?:what|why|how|where|which|who|when|is|are|does|do|did|can you (?:clarify|explain|tell|investigate)|explain|"
+    r"question)\b",
+    re.I,
+)
 BRIEF = 4  # words of a sentence that may say nothing but that something is done
 # How a turn begins that rejects what the assistant has done or said, behind words that begin any turn.
 LEADS = r"^\W*(?:(?:hm+|ok(?:ay)?|yeah|well|sorry|but|ah|oh|wait|hey|and|aber|mais|pero|mas|ma|но)\b[\s,.!…-]*)*"
@@ -140,11 +187,15 @@ CLOSES = re.compile(
 
 
 class Ending(Struct, frozen=True):
-    """A turn of the user with the answer that ended it, and the next turn where that rejects the answer."""
+    """A turn of the user with the answer that ended it, and the next turn where that rejects the answer.
+
+    Of a turn in the middle of work `behind` are the messages behind it: the answer is one to the work as a whole.
+    """
 
     turn: int
     request: Message
     answer: Message
+    behind: tuple[Message, ...] = ()
     rejection: Message | None = None
     rejected_in: int = 0
 
@@ -168,21 +219,24 @@ def endings(transcript: Transcript) -> tuple[Ending, ...]:
     turns: list[Ending] = []
     request: Message | None = None
     answer: Message | None = None
-    for message in transcript.messages:
+    behind: tuple[Message, ...] = ()
+    for place, message in enumerate(transcript.messages):
         if message.id in ends:
             answer = message
         elif message.id in numbers:
             if request is not None and answer is not None:
                 again = rejects(message) and not question_before(transcript, message)[0]
-                rejection, place = (message, numbers[message.id]) if again else (None, 0)
-                turns.append(Ending(numbers[request.id], request, answer, rejection, place))
+                rejection, of_rejection = (message, numbers[message.id]) if again else (None, 0)
+                turns.append(Ending(numbers[request.id], request, answer, behind, rejection, of_rejection))
             if only_praises(own_text(message).lower()):
                 request = None  # what answers thanks is no result
             elif not (goes_on(message) and request is not None):
+                in_work = request is not None and answer is None
+                behind = transcript.messages[place + 1 : place + 1 + NEAR] if in_work else ()
                 request = message
             answer = None
     if request is not None and answer is not None:
-        turns.append(Ending(numbers[request.id], request, answer))
+        turns.append(Ending(numbers[request.id], request, answer, behind))
     return tuple(turns)
 
 
@@ -210,7 +264,7 @@ def outcome_lines(transcript: Transcript, staying: Sequence[Message]) -> tuple[s
         request = f"turn {each.turn}: {_request_line(each.request)}"
         if each.rejection:
             lines.append(f"{request} → {_how_rejected(each.rejection)} user turn {each.rejected_in}")
-        elif outcome := gist(each.answer):
+        elif outcome := _outcome(each):
             if not stays:
                 lines.append(f"{request} → {outcome}")
             elif each.turn == 1 or not worked.isdisjoint(range(each.turn, turns[index[each.answer.id]] + 1)):
@@ -231,10 +285,10 @@ def _worked_in(transcript: Transcript) -> frozenset[int]:
 def rejections(transcript: Transcript) -> tuple[str, ...]:
     """Return what was done or said that the user's next turn rejects, newest first."""
     lines = (
-        f"turn {each.turn}: {gist(each.answer)} ({_how_rejected(each.rejection)} user turn {each.rejected_in}: "
+        f"turn {each.turn}: {_outcome(each)} ({_how_rejected(each.rejection)} user turn {each.rejected_in}: "
         f"{one_line(own_text(each.rejection), QUOTED)})"
         for each in reversed(endings(transcript))
-        if each.rejection and gist(each.answer)
+        if each.rejection and _outcome(each)
     )
     return tuple(islice(lines, MOST))
 
@@ -343,46 +397,146 @@ def _request_line(message: Message) -> str:
     return one_line(own_text(message), REQUEST)
 
 
-@memoized
-def gist(message: Message) -> str:
-    """Return the first sentences of an answer that tell a result, as one line; nothing of what is no answer.
+def _outcome(ending: Ending) -> str:
+    """Return how a turn ended: what was done in it, or what answers its question.
 
-    Items of lists are fragments: they tell a result only where a few of them are all that the answer says.
+    A question in the middle of work is answered by what was said or changed next, not by what ends the work.
     """
-    text = prose(message)
+    if not _is_question(ending.request):
+        return _deed(ending.answer)
+    if not ending.behind:
+        return _reply(ending.answer)
+    answer = next((each for each in ending.behind if each.role == "assistant" and text_of(each).strip()), None)
+    changed = next((path for each in ending.behind for call in each.calls for path in writes(call)), "")
+    reply = _reply(answer) if answer else ""
+    if _names(reply) or len(reply.split()) > BRIEF:
+        return reply
+    return f"changed `{changed.rpartition('/')[2]}`" if changed else ""
+
+
+@memoized
+def _is_question(message: Message) -> bool:
+    """Tell whether a turn of the user wants to know something, by its beginning and its end."""
+    text = own_text(message).strip()
+    return not ORDERS.match(text) and (asks(text) or ASKS_FOR.match(text) is not None)
+
+
+@memoized
+def _deed(message: Message) -> str:
+    return _gist(message, is_question=False)
+
+
+@memoized
+def _reply(message: Message) -> str:
+    return _gist(message, is_question=True)
+
+
+def _gist(message: Message, *, is_question: bool) -> str:
+    """Return the first sentence of an answer that tells a result, with items that name something, as one line.
+
+    Nothing of what is no answer. What was asked is answered by the first sentence that says something; of what was to
+    be done the sentences tell that say what was done. Items of lists are fragments: they tell a result only behind such
+    a sentence, or where they are all that the answer says.
+    """
+    text = FENCED.sub("\n", INTRODUCED.sub(_quoted, text_of(message))) if "```" in text_of(message) else prose(message)
+    text = LABEL.sub(r"\1: ", TAGGED.sub("\n", text))
     if no_work(text):
         return ""
-    sentences = _sentences(FRAGMENT.sub("\n", HEADING.sub("", text)))
-    if not any(map(_tells, sentences)) and not HEADING.search(text) and len(FRAGMENT.findall(text)) <= ITEMS:
-        items = [item.rstrip(".;,") for item in _sentences(text) if _tells(item)]
-        return one_line("; ".join(items), ANSWER)
-    line = ""
+    sentences = _sentences(FRAGMENT.sub("\n", BOLD_LINE.sub("", HEADING.sub("", text))))
     telling = [*filter(_tells, sentences)]
-    items = [*filter(_names, map(str.strip, _sentences("\n".join(FRAGMENT.findall(text)))))]
-    if items and not any(_names(each) or len(each) > TELLING for each in telling):
-        return one_line("; ".join(item.rstrip(".;,") for item in items[:ITEMS]), ANSWER)
-    says_much = (place for place, each in enumerate(telling) if _names(each) or len(each) > TELLING)
-    first = 0 if telling and YES_NO.match(telling[0]) else next(says_much, 0)
-    for sentence in telling[first:]:
-        if line and len(line) + len(sentence) >= ANSWER:
+    fragments = FRAGMENT.findall(text)
+    items = [*filter(_tells, chain.from_iterable(map(_of_item, fragments)))]
+    if not telling and not HEADING.search(text) and len(fragments) <= ITEMS:
+        return _fitted(items, "; ")
+    if is_question and sentences and CLOSED.match(sentences[0]):
+        return _fitted((sentences[0], *(each for each in telling if each != sentences[0])))
+    if not is_question and (did := [*filter(DID.search, telling)]):
+        behind = [*filter(_tells, chain.from_iterable(map(_of_item, _listed_behind(text, did[0]))))]
+        introduces = did[0].endswith(INTRODUCING)
+        following = (each for each in telling[telling.index(did[0]) + 1 :] if each not in did)
+        listed = behind if introduces else [*filter(_names, behind)]
+        return _fitted((_fitted((did[0], *listed[:WITH_ITEMS]), "; "), *did[1:], *(() if listed else following)))
+    at = _first(telling)
+    named = [*filter(_names, items)]
+    if at < 0 and named:
+        return _fitted(named[:ITEMS], "; ")
+    topics = _topics(text)
+    if topics and telling and not any(map(_names, telling)):
+        return _fitted((telling[max(at, 0)], *topics), "; ")
+    return _fitted(telling[max(at, 0) :])
+
+
+def _quoted(match: re.Match[str]) -> str:
+    """Return what a sentence introduces in a fence as a quotation behind it."""
+    return f': "{" ".join(match[1].split())}"\n'
+
+
+def _topics(text: str) -> list[str]:
+    """Return the headings of an answer, each with the first item below it."""
+    entries = (
+        (match[0].strip(" #*:\n"), _of_item(item[0]))
+        for match in chain(HEADING.finditer(text), BOLD_LINE.finditer(text))
+        if (
+            item := FRAGMENT.match(text, match.end() + len(text[match.end() :]) - len(text[match.end() :].lstrip("\n")))
+        )
+    )
+    return [f"{heading}: {items[0]}" for heading, items in entries if items and _tells(items[0])][:WITH_ITEMS]
+
+
+def _first(telling: Sequence[str]) -> int:
+    """Return the place of the sentence that tells a result, -1 where all say little."""
+    if telling and YES_NO.match(telling[0]):
+        return 0
+    return next((place for place, each in enumerate(telling) if _names(each) or len(each) > TELLING), -1)
+
+
+def _of_item(item: str) -> list[str]:
+    """Return the sentences of an item of a list; only its first line where that says what was done."""
+    lines = [each.rstrip(".;,") for each in _sentences(LINK.sub(r"\1", item)) if " | " not in each]
+    return [lines[0].rstrip(":")] if lines and DID.search(lines[0]) else lines
+
+
+def _listed_behind(text: str, sentence: str) -> list[str]:
+    """Return the items of the list that follows a sentence of an answer."""
+    at = text.replace("**", "").find(sentence[:TELLING])
+    entries: list[str] = FRAGMENT.findall(text, max(at, 0))
+    return entries
+
+
+def _fitted(parts: Iterable[str], between: str = " ") -> str:
+    """Return parts of an answer as one line: the first, and what fits of the others behind it, each whole."""
+    line = ""
+    for part in parts:
+        if line and len(line) + len(part) >= ANSWER:
             break
-        line = f"{line} {sentence}".lstrip()
-    return one_line(line, ANSWER)
+        if not line:
+            line = part
+        elif between == " ":
+            line = f"{LEFT_OPEN.sub('', line)}{'' if line.endswith(SENTENCE_ENDS) else '.'} {part}"
+        else:
+            line = f"{line.rstrip('.')}{' ' if line.endswith(INTRODUCING[:2]) else between}{part}"
+    return one_line(f"{LEFT_OPEN.sub('', line)}." if line.endswith(INTRODUCING[:2]) else line, LONGEST)
 
 
 def _sentences(text: str) -> list[str]:
-    """Return the sentences of an answer without marks of lists and bold type."""
+    """Return the sentences of an answer without marks of lists and bold type, and without what only labels links."""
     return [
         sentence
         for each in SENTENCE.split(text)
-        if (sentence := LINK.sub(r"\1", each.strip(" -*#>|").replace("**", ""))) and not NUMBERING.fullmatch(sentence)
+        if not LABELLED.fullmatch(bare := each.strip(" -*#>|").replace("**", ""))
+        and (sentence := LINK.sub(r"\1", bare))
+        and not NUMBERING.fullmatch(sentence)
     ]
 
 
 def _tells(sentence: str) -> bool:
     """Tell whether a sentence may tell a result: it neither announces, introduces, asks nor supposes."""
-    on_the_way = _only_closes(sentence) or announces(sentence) or sentence.endswith(INTRODUCING)
-    return not on_the_way and SUPPOSING.match(sentence) is None
+    introduces = sentence.endswith(INTRODUCING) and not (sentence.endswith(INTRODUCING[:2]) and DID.search(sentence))
+    on_the_way = _only_closes(sentence) or introduces or (announces(sentence) and not LANDED.match(sentence))
+    praises = sentence.endswith("!") and not _names(sentence)
+    broken_off = sentence.count("`") % 2 == 1
+    wordless = WORD.search(sentence) is None
+    return not (on_the_way or praises or broken_off or wordless) and SUPPOSING.match(sentence) is None
 
 
 def _names(sentence: str) -> bool:
