@@ -195,3 +195,26 @@ def test_a_command_in_a_block_of_text_that_a_harness_answers_is_a_call():
         "the assistant's last words (turn 1, before the last call): I run the tests.",
         "last call: shell `pytest -q` → exit code 1: 1 failed",
     )
+
+
+def test_a_commit_that_was_announced_and_went_well_leaves_the_report():
+    lines = told(
+        "u: go",
+        f"a: x | edit(a.py) as c1 | {shell('pytest')} as c2",
+        "t: c1 = ok",
+        "t: c2 = 3 passed",
+        f"a: All clean. Let me commit: | {shell('git add -A && git commit -m x')} as c3",
+        "t: c3 = [main abc1234] x",
+    )
+    assert lines[0] == "last call: bash `git add -A && git commit -m x`, which went well"
+    assert lines[-1] == "nothing open: report to the user"
+    failed = told("u: go", f"a: Let me commit: | {shell('git commit -m x')} as c1", "t: c1 = fatal: no\nexit code 128")
+    assert failed[0].endswith("Let me commit:")
+
+
+def test_a_check_that_is_older_than_the_last_edits_says_so():
+    checked = ("u: go", f"a: x | {shell('pytest')} as c1", "t: c1 = 3 passed")
+    looking = ("a: And now? | read(a.py) as c3", "t: c3 = x", "a: And now? | read(b.py) as c4", "t: c4 = x")
+    for path, mark in (("a.py", " (before the last edits)"), ("a.md", "")):
+        lines = told(*checked, f"a: x | edit({path}) as c2", "t: c2 = ok", *looking)
+        assert f"last check (turn 1): bash `pytest` → passed{mark}" in lines

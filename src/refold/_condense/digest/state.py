@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from refold._condense.call_facts import arguments_of, is_shell, plain_name, writes
 from refold._condense.call_outline import call_line, one_line
-from refold._condense.digest.announcements import SENTENCE
+from refold._condense.digest.announcements import SENTENCE, announces
 from refold._condense.digest.conclusions import PLAN_ENDS, prose
 from refold._condense.digest.file_log import AGENTS, file_log
 from refold._condense.digest.findings import no_work
+from refold._condense.digest.ledger import ALL_DONE, ledger
 from refold._condense.digest.outcomes import EXPECTED, answered, check_line, ended, failed, meant_to_fail
 from refold._condense.digest.targets import Target, target_of, targets_of
 from refold._condense.digest.task_lists import IN_PROGRESS, lists_tasks, newest_task_list
@@ -38,11 +39,17 @@ STATE = "State and next step"  # the section of a digest
 TODO, LISTED = "to do: ", "to-do list: "
 DONE_LENGTH = 300  # characters of the tasks that are done, the newest at the end
 PLAN_LENGTH = 120  # characters of a plan's title, or of what the user said to it
+SINCE_COMMIT, NOTHING_CHANGED = "changed since the last commit: ", "nothing seen"
+ITEM_OF, OPEN = "item ", "open finding: "  # how lines of what a request lists begin
+WENT_WELL = ", which went well"  # behind a commit that the last words announced
+PROSE = (".md", ".mdx", ".rst", ".txt")
+BEFORE_EDITS = " (before the last edits)"
 FILES = 6  # changed files that are named beside the last commit
 INTENT_LENGTH = 400  # characters
 REPORT, ITEM = 700, 200  # characters of what a sub-agent reports, and of each item where it is a longer list
 ITEMS = re.compile(r"^(?:[-*•] |\d{1,2}[.)] |#{1,4} ).+", re.M)
 TAGS = re.compile(r"</?[a-z_]+>|^\w+_id: .*$", re.M)
+CLOSING = frozenset({"git commit", "git push"})  # after which what was announced before is done
 CALLS = 3  # last calls that are named where some have followed the last words
 CHECKS, RUNNING = 3, 2  # last checks, each of another sort, and commands that still run
 BACK = 60  # messages at the end that are searched for what the assistant meant to do
@@ -73,7 +80,11 @@ def state(view: View) -> tuple[str, ...]:
     """Return lines on the state of the work, the most telling first."""
     last = tuple(_last_words(view))
     results = _results_of_calls(view, last[-1] if last else "")
-    return (*last, *results, *_uncommitted(view), *_running(view), *_plan(view), *_to_do(view.transcript))
+    tasks, uncommitted = tuple(_to_do(view.transcript)), tuple(_uncommitted(view))
+    account = () if tasks else tuple(ledger(view))
+    listed = (*last, *results, *account, *uncommitted, *_running(view), *_plan(view), *tasks)
+    ended = last and last[-1].endswith(WENT_WELL) and not any(line.startswith((TODO, ITEM_OF, OPEN)) for line in listed)
+    return (*listed, ALL_DONE) if ended and uncommitted == (f"{SINCE_COMMIT}{NOTHING_CHANGED}",) else listed
 
 
 def _to_do(transcript: Transcript) -> Iterator[str]:
@@ -141,7 +152,7 @@ def _uncommitted(view: View) -> Iterator[str]:
             if is_shell(call) and any(each.task == "git commit" for each in targets_of(call)):
                 first = [*changed][:FILES]
                 more = f" and {len(changed) - FILES} more" if len(changed) > FILES else ""
-                yield f"changed since the last commit: {', '.join(first) + more if first else 'nothing seen'}"
+                yield f"{SINCE_COMMIT}{', '.join(first) + more if first else NOTHING_CHANGED}"
                 return
             named = (there.get(names.of(path), "") for path in writes(call) if not is_scratch(path))
             changed |= dict.fromkeys(filter(None, named))
@@ -159,6 +170,8 @@ def _last_words(view: View) -> Iterator[str]:
                 yield "no work on the current request yet"
             break
         for call, result in answered(view, [message]) if len(calls) < CALLS else ():
+            if not calls and is_shell(call) and target_of(call).task in CLOSING and not failed(call, result):
+                ends[""] = WENT_WELL
             ends[call.call_id] = _end(view, position, call, result)
         command = text_call(message)
         own = (command,) if command and command.call_id in ends else message.calls
@@ -167,6 +180,8 @@ def _last_words(view: View) -> Iterator[str]:
             check_line(call) + _of_command(view, position, call) + ends.get(call.call_id, "") for call in reversed(own)
         ]
         if message.role == "assistant" and (words := _stated(message)):
+            if ends.get("") and announces(SENTENCE.split(words)[-1]):
+                break  # what was announced is done
             turn = turns_at(transcript)[position]
             acts = any(each.calls for each in transcript.messages)  # some act by words alone
             ended_turn = not calls and acts and not goes_on_at_once(message)
@@ -176,7 +191,7 @@ def _last_words(view: View) -> Iterator[str]:
             yield f"{waits}the assistant's last words (turn {turn}{since}): {words}"
             break
     if calls:
-        yield f"last call{'s' * (len(calls) > 1)}: {'; '.join(reversed(calls[:CALLS]))}"
+        yield f"last call{'s' * (len(calls) > 1)}: {'; '.join(reversed(calls[:CALLS]))}{ends.get('', '')}"
 
 
 def _of_command(view: View, position: int, call: ToolCall) -> str:
@@ -239,9 +254,11 @@ def _results_of_calls(view: View, listed: str) -> Iterator[str]:
     checks: list[Target] = []
     lines: list[str] = []
     commit = branch = ""
+    edited = False
     for position in range(len(transcript.messages) - 1, max(len(transcript.messages) - CALLS_BACK, 0) - 1, -1):
         turn = f"(turn {turns[position]})"
         for call, result in answered(view, [transcript.messages[position]]):
+            edited = edited or (any(map(_is_checked, writes(call))) and not failed(call, result))
             if not is_shell(call):
                 continue
             target = target_of(call)
@@ -250,7 +267,7 @@ def _results_of_calls(view: View, listed: str) -> Iterator[str]:
                 if not line.endswith(EXPECTED):
                     checks.append(target)
                     if line not in listed and (not lines or turn in lines[0] or failed(call, result)):
-                        lines.append(f"last check {turn}: {line}")
+                        lines.append(f"last check {turn}: {line}{BEFORE_EDITS if edited else ''}")
             if not commit and "git " in command_of(call):
                 if any(each.task == "git commit" for each in targets_of(call)) and not failed(call, result):
                     committed = COMMITTED.findall(result.text) or _commits(call, result)
@@ -258,6 +275,11 @@ def _results_of_calls(view: View, listed: str) -> Iterator[str]:
                 elif not branch and (named := BRANCH.findall(result.text)):
                     branch = f"branch {turn}: {one_line(named[-1], 140)}"
     yield from filter(None, (*lines, commit, branch))
+
+
+def _is_checked(path: str) -> bool:
+    """Tell whether a check may tell of a file: of no scratch file, and of no text for readers."""
+    return not (is_scratch(path) or path.lower().endswith(PROSE))
 
 
 def _commits(call: ToolCall, result: ToolResult) -> list[str]:
