@@ -168,10 +168,11 @@ def test_what_an_earlier_digest_tells_of_a_file_is_read_back():
         "c.py",
         "d.py (turn 1)",
         "e.py (2 edits, turn 3; adds one, two (turn 1), three (turn 2), four)",
+        "f.py (turn 3): the retries (see f.md): two more",
     )
     digest = "\n".join([OPENING, "", "## Files changed", *(f"- {line}" for line in lines)])
     log = file_log(talk(f"u: {digest}", "a: ok"))
-    assert [record.line for record in log] == list(lines)
+    assert [record.full_line for record in log] == list(lines)
 
 
 def test_commands_in_blocks_of_text_count_as_calls_where_a_harness_answers_them():

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._condense.call_facts import arguments_of, is_shell, plain_name, reads, writes
+from refold._condense.digest.file_phrases import FileWork, phrase_in, phrases
 from refold._condense.digest.previous import earlier_entries
 from refold._condense.digest.turns import turns_at
 from refold._condense.file_views import (
@@ -46,6 +47,7 @@ DONE = re.compile(
 ADDS = "; adds "  # before the names that edits define
 LOOKED_AT = 40_000  # characters of a text that an edit writes
 NAMES, NAME = 4, 40  # such names of a file, the newest, and characters of one
+PHRASED = re.compile(r"\): ")  # before the phrase on what changed
 ADDED = re.compile(r"(.+?)(?: \(turn (\d+)\))?")  # such a name; with a turn it and those before it are of that one
 PROSE = re.compile(r"\.(?:mdx?|rst|txt|adoc)$", re.I)
 FENCED = re.compile(r"^```.*?(?:^```|\Z)", re.M | re.S)
@@ -71,7 +73,7 @@ LISTING = re.compile(
     r"^\W*files? (?:created|changed|modified|edited|updated|added|touched)\b[^\n]*(?:\n+(?:[-*•]|\d+\.) [^\n]+)*",
     re.M | re.I,
 )
-ENTRY = re.compile(r"^(?:[-*•]|\d+\.) +[`*'\"\[]{0,3}([\w.~:@/\\-]+\.\w{1,8})(?![\w/\\])", re.M)
+ENTRY = re.compile(r"^(?:[-*•]|\d+\.) +[`*'\"\[]{0,3}([\w.~:@/\\-]+\.\w{1,8})(?![\w/\\])([^\n]*)", re.M)
 INLINE = re.compile(r"(?:[:,] *`?)([\w.~@/\\-]+\.\w{1,8})(?=`?(?:,|$))", re.M)
 
 
@@ -79,8 +81,8 @@ class FileRecord(Struct, frozen=True):
     """What was done to a file: whether it was created, how often it was edited, and in which turn that was last.
 
     A read after a change leaves the turn of the change. `reported` tells that only a sub-agent said so. `source` is the
-    path that it was moved from, `names` are what its edits define, each with its turn, the newest last. `first` orders
-    files by when they were first touched.
+    path that it was moved from, `names` are what its edits define, each with its turn, the newest last, `phrase` says
+    what they changed. `first` orders files by when they were first touched.
     """
 
     path: str
@@ -92,6 +94,7 @@ class FileRecord(Struct, frozen=True):
     reported: bool = False
     source: str = ""
     names: tuple[tuple[str, int], ...] = ()
+    phrase: str = ""
 
     @property
     def changed(self) -> bool:
@@ -114,6 +117,11 @@ class FileRecord(Struct, frozen=True):
         done += f"{ADDS}{', '.join(self._names_by_turn())}" if self.names and done else ""
         return f"{self.path} ({done})" if done else self.path
 
+    @property
+    def full_line(self) -> str:
+        """The record as a line with the phrase on what changed."""
+        return f"{self.line}: {self.phrase}" if self.phrase and self.line != self.path else self.line
+
     def _names_by_turn(self) -> Iterator[str]:
         """Yield the names, the last of a turn with its number, unless that is the turn of the last change."""
         following = (*self.names[1:], ("", self.turn))
@@ -133,7 +141,7 @@ def file_log(transcript: Transcript) -> tuple[FileRecord, ...]:
     results = {result.call_id: result for message in transcript.messages for result in message.results}
     scripts = Scripts()
     for position, (message, turn) in enumerate(zip(transcript.messages, turns_at(transcript), strict=True)):
-        log.turn = turn
+        log.turn, log.position = turn, position
         if (pair := text_result(transcript, position)) and took_effect(*pair):
             log.take(pair[0], tuple(edit.path for edit in scripts.ran(pair[0])))
         for call in message.calls:
@@ -142,7 +150,7 @@ def file_log(transcript: Transcript) -> tuple[FileRecord, ...]:
                 log.take(call, tuple(edit.path for edit in scripts.ran(call)))
             if result is not None and AGENTS.search(plain_name(call.name)):
                 log.reported(result)
-    return _without_common_names(log.records.values())
+    return _without_common_names(log.with_phrases(transcript))
 
 
 def _without_common_names(records: Collection[FileRecord]) -> tuple[FileRecord, ...]:
@@ -181,7 +189,8 @@ class _Log:
         self.names = FileNames()
         self.records = {self.names.of(record.path): record for record in earlier_files(transcript)}
         self.order = count(len(self.records))
-        self.turn = 0
+        self.turn = self.position = 0
+        self.work: dict[str, FileWork] = {}  # of files that calls of this transcript changed, by name
         self.new_names: set[str] = set()  # names of files that were created, and may be deleted again
 
     def take(self, call: ToolCall, by_scripts: tuple[str, ...]) -> None:
@@ -208,15 +217,44 @@ class _Log:
             elif plain in sources:
                 continue
             elif name not in self.records and _creates(call, path):
+                self._take_work(call, path)
                 record = FileRecord(path, True, 0, self.turn, next(self.order))
                 self._note(replace(record, names=self._names(record, call, path)))
                 self.new_names.add(name)
             else:
+                self._take_work(call, path)
                 record = self._last(path)
                 names = self._names(record, call, path)
                 self._note(
-                    replace(record, edits=record.edits + 1, turn=self.turn, deleted=False, reported=False, names=names)
+                    replace(
+                        record,
+                        edits=record.edits + 1,
+                        turn=self.turn,
+                        deleted=False,
+                        reported=False,
+                        names=names,
+                        phrase="",
+                    )
                 )
+
+    def with_phrases(self, transcript: Transcript) -> list[FileRecord]:
+        """Return the records, each with a phrase on what changed where something says it."""
+        there = {name: work for name, work in self.work.items() if name in self.records}
+        by_path = phrases(transcript, there.values())
+        return [
+            replace(record, phrase=by_path.get(there[name].path, record.phrase)) if name in there else record
+            for name, record in self.records.items()
+        ]
+
+    def _take_work(self, call: ToolCall, path: str) -> None:
+        name = self.names.of(path)
+        work = self.work.setdefault(name, FileWork(path))
+        work.turn, work.position = self.turn, self.position
+        work.changes += [
+            change
+            for change in changes_of(call)
+            if isinstance(change, TextReplaced | FileWritten) and change.path == path
+        ]
 
     def _names(self, record: FileRecord, call: ToolCall, path: str) -> tuple[tuple[str, int], ...]:
         """Return the names that a file's edits have added, with a call's, without those that it takes away again."""
@@ -240,10 +278,12 @@ class _Log:
     def reported(self, result: ToolResult) -> None:
         """Note the files that the report of a sub-agent lists as changed."""
         for listing in LISTING.findall(result.text):
-            for path in (*ENTRY.findall(listing), *INLINE.findall(listing.partition("\n")[0])):
+            in_words = [(path, "") for path in INLINE.findall(listing.partition("\n")[0])]
+            for path, words in (*ENTRY.findall(listing), *in_words):
                 record = self._last(path)
                 only = record.reported or not record.changed
-                self._note(replace(record, edits=record.edits + 1, turn=self.turn, reported=only))
+                phrase = phrase_in(words) or record.phrase
+                self._note(replace(record, edits=record.edits + 1, turn=self.turn, reported=only, phrase=phrase))
 
     def _remove(self, path: str) -> None:
         name = self.names.of(path)
@@ -271,6 +311,13 @@ def earlier_files(transcript: Transcript) -> tuple[FileRecord, ...]:
 
 def _recorded(line: str) -> FileRecord:
     """Return a record from its line in a digest."""
+    for at in (match.start() for match in PHRASED.finditer(line)):
+        if (record := _recorded_without_phrase(line[: at + 1])).turn:
+            return replace(record, phrase=line[at + len("): ") :])
+    return _recorded_without_phrase(line)
+
+
+def _recorded_without_phrase(line: str) -> FileRecord:
     line, _, names = line.removesuffix(")").partition(ADDS) if ADDS in line else (line, "", "")
     match = RECORDED.fullmatch(f"{line})" if names else line)
     done = [DONE.fullmatch(word) for word in match[2].split(", ")] if match else []

@@ -244,6 +244,11 @@ def _lines_within(counter: Counter, section: Section, start: int, room: float | 
             break
         taken.append(line)
         spent += cost
+    for at, full in enumerate(section.fuller[start : start + len(taken)]):
+        more = counter.text(full) - counter.text(taken[at])
+        if room is not None and spent + more <= room:
+            taken[at] = full
+            spent += more
     return taken, spent if taken else 0
 
 

@@ -56,6 +56,7 @@ SKILL = re.compile(r"(?:^|[/\\])\.[\w-]+[/\\](?:.*[/\\])?SKILL\.md$", re.I)  # i
 OF_TURN = re.compile(r"turn (\d+): ")
 NEWEST = 4  # requests that come before the first one
 COMMANDS, CALLS = 20, 12  # lines that tell least: more of them are not read
+PHRASES = 16  # changed files, the newest, of which it is told what changed
 ACCOUNT_POSITION = 3  # of a model's account among the sections: after what users said
 END = " → "  # between a call and how it ended
 MARKS = (" (unresolved)", " (went well later)", " (passed later)")  # behind errors in digests of earlier releases
@@ -68,6 +69,7 @@ class Section(Struct, frozen=True):
 
     `share` of the digest is what the lines may use at first; with 0 they are all there, whatever they take. With
     `newest_first` the lines are written in the opposite order, with `by_turn` in that of the turns they begin with.
+    `fuller` are the first lines with more words, where the share has room once all lines that it takes are there.
     """
 
     title: str
@@ -75,6 +77,7 @@ class Section(Struct, frozen=True):
     share: float = 0.1
     newest_first: bool = False
     by_turn: bool = False
+    fuller: tuple[str, ...] = ()
 
     def written(self, lines: Sequence[str]) -> Sequence[str]:
         """Return some of the lines in the order in which they are written."""
@@ -144,7 +147,9 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     still = [end for end in wrong if end.open and (end.target.checks or end.turn in in_work)]
     yield Section(ERRORS, tuple(map(_line, _newest(still))), 0.06, newest_first=True)
     log = file_log(transcript)
-    yield Section(CHANGED, tuple(record.line for record in _changed(log)), 0.2, newest_first=True)
+    changed = _changed(log)
+    full = tuple(record.full_line for record in changed[:PHRASES])
+    yield Section(CHANGED, tuple(record.line for record in changed), 0.2, newest_first=True, fuller=full)
     read = tuple(record.line for record in _read(log))
     yield Section(READ, likeliest_first(read, transcript), 0.05)
     passed = _newest(end for end in ends if end.shell and not (end.failed or end.target.looks))

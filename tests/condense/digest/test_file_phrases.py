@@ -1,0 +1,106 @@
+import json
+
+import pytest
+
+from refold._condense.digest.file_log import file_log
+from refold.testing import talk
+
+
+def phrased(*edits, said="x", report=""):
+    """What is told of files after edits in one turn, each a path, the old and the new text, and a report at its end."""
+    calls = [
+        f"edit({json.dumps({'file_path': path, 'old_string': old, 'new_string': new})}) as c{number}"
+        for number, (path, old, new) in enumerate(edits)
+    ]
+    lines = [line for number, call in enumerate(calls) for line in (f"a: {said} | {call}", f"t: c{number} = ok")]
+    log = file_log(talk("u: go", *lines, *([f"a: {report}"] if report else [])))
+    return {record.path: record.phrase for record in log}
+
+
+MORE = "begin(index)\nadd(index)\nend(index)\n"  # more than the line of a small edit
+
+
+def edit(path):
+    return (path, "x\ny\n", MORE)
+
+
+@pytest.mark.parametrize(
+    ("report", "phrase"),
+    [
+        ("Done.\n\n- `src/load.py`: the index replaces the scan", "the index replaces the scan"),
+        ("Done.\n\n- **load.py** — an index in place of the scan. Tested.", "an index in place of the scan. Tested"),
+        ("- [load.py](/w/src/load.py:12): an index of names", "an index of names"),
+        ("**load.py**\n- an index of names", "an index of names"),
+        ("I added an index of names in `src/load.py`. It is fast.", "I added an index of names"),
+    ],
+)
+def test_a_phrase_is_what_the_report_at_the_end_of_the_turn_says_of_the_file(report, phrase):
+    assert phrased(edit("src/load.py"), report=report) == {"src/load.py": phrase}
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        "`load.py:12` saves the state",
+        "Shall I add it to load.py?",
+        "I changed a.py, b.py and load.py.",
+        "It was added in load.py.",
+        "- other/load.py: an index of names",
+    ],
+)
+def test_what_a_report_says_beside_a_file_is_no_phrase(report):
+    assert phrased(edit("src/load.py"), report=report) == {"src/load.py": "last edit `begin(index)`"}
+
+
+def test_a_name_that_two_changed_files_have_means_neither():
+    log = phrased(edit("a/load.py"), edit("b/load.py"), report="- load.py: an index of names")
+    assert set(log.values()) == {"last edit `begin(index)`"}
+
+
+def test_a_long_phrase_ends_with_a_sentence_or_a_clause():
+    sentence = "an index of names replaces the scan of the list"
+    log = phrased(edit("load.py"), report=f"- load.py: {sentence}. {'It takes long. ' * 3}{'x' * 90}")
+    assert log == {"load.py": f"{sentence}. {'It takes long. ' * 3}".rstrip(" .")}
+    log = phrased(edit("load.py"), report=f"- load.py: {sentence}, which was slow{' and slow' * 20}")
+    assert log == {"load.py": sentence}
+    log = phrased(
+        edit("load.py"), report=f"**Index.** The scan of load.py is now an index of names, {'so it is fast ' * 9}"
+    )
+    assert log == {"load.py": "The scan of load.py is now an index of names"}
+
+
+def test_without_a_report_the_announcement_of_the_last_edit_tells_it():
+    said = "Now let me replace the scan of the list with an index:"
+    assert phrased(edit("a.py"), said=said) == {"a.py": "replace the scan of the list with an index"}
+    assert phrased(edit("a.py"), said="Let me fix the remaining items:") == {"a.py": "last edit `begin(index)`"}
+
+
+def test_of_a_small_edit_the_phrase_is_the_line():
+    assert phrased(("a.py", "def f():\n    return 1\n", "def f():\n    return 2\n")) == {
+        "a.py": "`return 1` → `return 2`"
+    }
+    assert phrased(("a.py", "a\nlog(a)\n", "a\n")) == {"a.py": "without `log(a)`"}
+    assert phrased(("a.py", "x = 1\n", "x = 1\ny = 2\n"), ("a.py", "y = 2\n", "z = 3\n")) == {"a.py": "`z = 3`"}
+
+
+def test_of_settings_the_phrase_is_the_first_and_the_last_value_of_each_key():
+    edits = [
+        ("dark.json", f'"link": "{old}",', f'"link": "{new}",') for old, new in (("red", "blue"), ("blue", "gray"))
+    ]
+    assert phrased(*edits, said="ok") == {"dark.json": "link: red → gray"}
+    back = ("dark.json", '"link": "gray",', '"link": "red",')
+    assert phrased(*edits, back, ("dark.json", "{", '{\n "text": 1,')) == {"dark.json": "text: 1"}
+    assert phrased(("a.toml", "size = 3", 'size = 4\nname = "x"')) == {"a.toml": "size: 3 → 4, name: x"}
+
+
+def test_of_sql_the_phrase_is_the_tables():
+    new = (
+        "create table if not exists jobs (\n  id int\n);\nALTER TABLE users ADD name text;\nCREATE TABLE runs (id int);"
+    )
+    assert phrased(("1.sql", "x", new)) == {"1.sql": "creates table jobs, runs; alters table users"}
+
+
+def test_what_the_report_of_a_sub_agent_says_of_a_file_is_told():
+    report = "Files created:\n- `e2e/run.py` — starts the shells and waits"
+    log = file_log(talk("u: go", "a: x | Task(build it) as c", f"t: c = {report}"))
+    assert [record.full_line for record in log] == ["e2e/run.py (sub-agent, turn 1): starts the shells and waits"]
