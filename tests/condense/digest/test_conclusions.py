@@ -178,3 +178,17 @@ def test_an_intent_is_a_decision_only_with_its_reason_and_a_fact_only_with_what_
 def test_a_choice_is_known_by_its_reason_and_a_note_on_an_edit_is_none(sentence, is_one):
     transcript = talk("u: go", f"a: {sentence}")
     assert bool(decisions(transcript, transcript.messages)) is is_one
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The surface today is intentionally small: `deploy`, `list`, `watch`.",
+        "`run_hooks` uses `os.environ` instead of `env.names`, and nothing sets it.",
+        "The `load` path is by design in one place (`src/load.py:35`).",
+        "Done — I added the whole of `specs` with the decision on one host in it.",
+        "A broken `load` fails within a minute rather than hanging the job.",
+    ],
+)
+def test_what_is_so_in_the_code_and_a_note_on_finished_work_are_no_decisions(sentence):
+    assert decided(sentence) == ()

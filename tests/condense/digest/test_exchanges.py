@@ -1,6 +1,6 @@
 import pytest
 
-from refold._condense.digest.exchanges import outcome_lines, rejected_turns, rejections, rejects, rulings
+from refold._condense.digest.exchanges import accepted, outcome_lines, rejected_turns, rejections, rejects, rulings
 from refold._condense.digest.render import digest_text
 from refold.testing import talk, view_of
 
@@ -263,3 +263,34 @@ def test_a_question_in_the_middle_of_work_is_answered_by_what_comes_right_behind
     assert outcome_lines(told, ()) == ("turn 2: why does `stop` clear the list? → Right, `stop` should keep it.",)
     silent = talk(*asked, "a: hm | edit(b.py) as c2", "t: c2 = ok", *after)
     assert outcome_lines(silent, ()) == ("turn 2: why does `stop` clear the list? → changed `b.py`",)
+
+
+def test_a_proposal_that_the_user_accepts_is_told_with_its_reason_and_its_turn():
+    answer = (
+        "a: Two ways.\n- Why: it simplifies the whole login and the build.\n\nDo you want `v1` to be for one host only?"
+    )
+    transcript = talk("u: plan it", answer, "u: Yes, one only for now. Then write it all down in the specs.", "a: ok")
+    assert accepted(transcript) == (
+        "Do you want `v1` to be for one host only? (it simplifies the whole login and the build) → accepted in turn 2",
+    )
+    assert "→ accepted in turn 2" in digest_text(view_of(transcript, window=20_000), transcript.messages)
+    refused = talk("u: plan it", answer, "u: No, for all of them.", "a: ok")
+    assert accepted(refused) == ()
+    taken_back = talk("u: plan it", answer, "u: Yes.", "a: ok", "u: actually, can you revert that?")
+    assert accepted(taken_back) == ()
+
+
+def test_a_proposal_that_names_nothing_is_not_told():
+    assert accepted(talk("u: plan it", "a: Should I go on?", "u: yes", "a: ok")) == ()
+
+
+def test_a_fault_that_a_user_reports_is_no_decision():
+    assert ruled("u: go", "a: ok", "u: the form needs to be checked, it doesn't seem to work for me") == [
+        "user turn 2: the form needs to be checked, it doesn't seem to work for me"
+    ]
+    assert ruled("u: go", "a: ok", "u: I want to see the form but it pops an error and does not change") == []
+
+
+def test_many_words_in_a_row_that_the_assistant_said_before_are_a_quote():
+    rule = "Each file must be written once before the next one is read again"
+    assert ruled("u: go", f"a: {rule}.", f"u: So you say that {rule.lower()} by all") == []

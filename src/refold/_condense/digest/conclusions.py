@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from refold.core.transcript import Transcript
 
 __all__ = [
+    "BECAUSE",
     "CHANGED",
     "FENCED",
     "LEADS",
@@ -175,6 +176,12 @@ NO_CHOICE = ("?", "？", " | ")  # a question, or the row of a table
 EDITED = re.compile(  # how a note begins on what was changed, which "files changed" tells
     r"(?:done\W+)?(?:I(?:['’]ve| have)? |also |now )*(?:patched|applied|fixed|changed|updated|added|replaced|"
     r"removed|renamed|moved|switched|converted|refactored|simplified|extracted|rewrote|made|set|empty)\b",
+    re.I,
+)
+REPORTS = re.compile(r"(?:done|perfect|great|finished|all (?:done|set))\b", re.I)  # how a note on finished work begins
+AS_IT_IS = re.compile(  # what is so in the code, whoever chose it
+    r"\b(?:today|currently|at present)\b|\w\.\w{1,5}:\d+|^`[^`\n]+` (?:uses|calls|returns|reads|passes|has|does)\b|"
+    r"\b(?:instead of|rather than) (?:hanging|failing|crashing|blocking|timing out|silently)\b",
     re.I,
 )
 MEANS = re.compile(  # of the next step
@@ -337,7 +344,9 @@ def _decided(message: Message) -> tuple[_Conclusion, ...]:
 
 
 def _decides(sentence: str, items: frozenset[str], *, chosen: bool) -> bool:
-    """Tell whether a sentence says more than the next step, and what it says can be understood alone."""
+    """Tell whether a sentence says more than the next step or what is so, and can be understood alone."""
+    if not BECAUSE.search(sentence) and (REPORTS.match(sentence) or (not chosen and AS_IT_IS.search(sentence))):
+        return False
     if not chosen:
         if EDITED.match(sentence) and not (BECAUSE.search(sentence) or GIVES_REASON.search(sentence)):
             return False

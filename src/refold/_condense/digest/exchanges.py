@@ -23,7 +23,7 @@ from refold._condense.call_outline import one_line
 from refold._condense.digest.agreement import WORD, goes_on, only_praises
 from refold._condense.digest.announcements import HEADING, SENTENCE, announces
 from refold._condense.digest.answers import YES_NO, asks, closing_questions, last_question, question_before
-from refold._condense.digest.conclusions import FENCED, prose
+from refold._condense.digest.conclusions import BECAUSE, FENCED, prose
 from refold._condense.digest.findings import no_work
 from refold._condense.digest.identifier_kinds import kind_of
 from refold._condense.digest.previous import own_text
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from refold.core.transcript import Transcript
     from refold.core.view import View
 
-__all__ = ["outcome_lines", "rejected_turns", "rejections", "rejects", "rulings"]
+__all__ = ["accepted", "outcome_lines", "rejected_turns", "rejections", "rejects", "rulings"]
 
 MOST = 150  # lines of one sort that are looked for
 REQUEST, ANSWER, SHORTER = 110, 260, 130  # characters of a request and of how it ended; of what stands below, too
@@ -186,6 +186,30 @@ CLOSES = re.compile(
 )
 
 
+QUOTING = 8  # words in a row that are quoted, and not said by chance
+SYMPTOM = re.compile(
+    r"\b(?:does ?n['’]?t|does not|is ?n['’]?t|is not|seems? to|pops up|crash\w*|there is a (?:bug|problem)|"
+    r"(?:throws|raises|pops|gives|get|see)(?: \w+)? an error)\b",
+    re.I,
+)
+STANDING = re.compile(
+    r"\b(?:never|always|only|do ?n['’]?t (?!work|match|fit)|must|no need|not (?:relevant|needed|necessary)|instead|"
+    r"rather|prefer|keep|use|needs? to|relevant|needed|necessary)\b|[^\x00-\x7f]",
+    re.I,
+)
+ACCEPTS = re.compile(
+    r"(?:yes|yeah|yep|yup|sure|ok(?:ay)?|go ahead|do it|please do|sounds good|agreed|"
+    r"ja|oui|sí|sim|да|はい|好|네)(?![^\W_])",
+    re.I,
+)
+PROPOSES = re.compile(
+    r"\b(?:want|should|shall|would|I(?:['’]d|['’]ll)| can add|could|recommend|propose|suggest|soll|veux|quieres)\b",
+    re.I,
+)
+WHY = re.compile(r"^(?:why|reason)\b[^\w`]*", re.I)
+REASONS = re.compile(r"\b(?:simplif\w+|(?:simpler|cleaner|safer|better|faster|easier) (?:than|since|and|for))\b", re.I)
+
+
 class Ending(Struct, frozen=True):
     """A turn of the user with the answer that ended it, and the next turn where that rejects the answer.
 
@@ -311,7 +335,11 @@ def rulings(view: View, staying: Sequence[Message]) -> Iterator[str]:
             continue
         before = _answer_before(transcript, message)
         earlier = _answers_before(transcript, message)
-        own = [each for each in _rulings(message) if (message.id, each) not in replaced and _bare(each) not in earlier]
+        own = [
+            each
+            for each in _rulings(message)
+            if (message.id, each) not in replaced and not _is_quoted(each, earlier) and not _is_over(each)
+        ]
         question = _answered_by(transcript, message, before)
         upon = f' (to: "{question}")' if question else ""
         whole = own_text(message).strip()
@@ -322,6 +350,31 @@ def rulings(view: View, staying: Sequence[Message]) -> Iterator[str]:
         for number, sentence in reversed([*enumerate(own[:EACH])]):
             ending = taken_back if number else f"{upon}{taken_back}"
             yield f"user turn {numbers[message.id]}: {one_line(sentence, WHOLE)}{ending}"
+
+
+def accepted(transcript: Transcript) -> tuple[str, ...]:
+    """Return what the assistant proposed and a turn of the user accepts, with the reason it gave, newest first."""
+    reverted, lines = _reverted(transcript), list[str]()
+    for message in reversed(transcript.messages):
+        turn = turn_numbers(transcript).get(message.id)
+        before = _answer_before(transcript, message) if turn and ACCEPTS.match(own_text(message).strip()) else None
+        if before is None or message.id in reverted:
+            continue
+        proposal = question_before(transcript, message)[0] or last_question(before)
+        why = _reason_for(before, proposal)
+        is_plain = why or goes_on(message)
+        if is_plain and PROPOSES.search(proposal) and (_names(proposal) or (why and len(proposal.split()) >= QUOTING)):
+            lines.append(f"{proposal}{f' ({why})' if why else ''} → accepted in turn {turn}")
+    return tuple(lines[:MOST])
+
+
+def _reason_for(answer: Message, proposal: str) -> str:
+    """Return the last sentence of an answer that gives a reason, where it is not the proposal itself."""
+    sentences = (each for each in reversed(_sentences(prose(answer))) if BECAUSE.search(each) or REASONS.search(each))
+    return next(
+        (one_line(WHY.sub("", each).rstrip("."), UPON) for each in sentences if _tells(each) and each not in proposal),
+        "",
+    )
 
 
 @memoized
@@ -341,6 +394,18 @@ def _answers_before(transcript: Transcript, message: Message) -> str:
     place = transcript.index[message.id]
     before = transcript.messages[max(place - QUOTED_FROM, 0) : place]
     return "\n".join(_bare_text(each) for each in before if each.role == "assistant")
+
+
+def _is_quoted(sentence: str, earlier: str) -> bool:
+    """Tell whether a sentence of a user, or many words in a row of it, are what the assistant said before."""
+    words = _bare(sentence).split()
+    runs = range(max(len(words) - QUOTING, 0) + 1)
+    return any(f" {' '.join(words[at : at + QUOTING])} " in f" {earlier} " for at in runs)
+
+
+def _is_over(sentence: str) -> bool:
+    """Tell whether a sentence of an earlier turn reports a fault, and sets nothing that stands."""
+    return SYMPTOM.search(sentence) is not None and STANDING.search(sentence) is None
 
 
 @memoized

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._condense.digest.conclusions import decisions, plain, tried, verdicts
-from refold._condense.digest.exchanges import outcome_lines, rejected_turns, rejections, rulings
+from refold._condense.digest.exchanges import accepted, outcome_lines, rejected_turns, rejections, rulings
 from refold._condense.digest.file_log import CHANGED, READ, FileRecord, file_log
 from refold._condense.digest.findings import answers_by_tool, other_calls, values
 from refold._condense.digest.model_account import ACCOUNT
@@ -53,6 +53,7 @@ RULED, ENDED = "What the user decided", "Earlier requests and how they ended"
 REMAINING = "Remaining"  # the section of digests of earlier releases
 CUMULATIVE = frozenset({GOAL, CONSTRAINTS, CHANGED, READ, ACCOUNT})  # they hold what earlier digests held already
 SKILL = re.compile(r"(?:^|[/\\])\.[\w-]+[/\\](?:.*[/\\])?SKILL\.md$", re.I)  # instructions of an agent, not of the work
+AT_END = re.compile(r"\bturn (\d+)\)?$")
 OF_TURN = re.compile(r"turn (\d+): ")
 NEWEST = 4  # requests that come before the first one
 COMMANDS, CALLS = 20, 12  # lines that tell least: more of them are not read
@@ -124,6 +125,8 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     decided = decisions(transcript, standing)
     ruled = tuple(rulings(view, staying))
     yield Section(RULED, (*answers_by_tool(view, messages), *ruled), 0.08, newest_first=True)
+    agreed = accepted(transcript)
+    decided = tuple(sorted((*decided, *agreed), key=_last_turn, reverse=True)) if agreed else decided
     yield Section("Decisions and reasons", decided, 0.06, newest_first=True)
     ended = outcome_lines(transcript, staying)
     yield Section(ENDED, first_among(ended), 0.15, newest_first=True, by_turn=True)
@@ -160,6 +163,11 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     yield Section(STEPS, steps(view) if messages else (), 0.07, newest_first=True)
     yield Section(STATE, state(view) if messages else (), 0.1)
     yield Section("Answers that stand below", quotes.answers, 0.05, newest_first=True)
+
+
+def _last_turn(line: str) -> int:
+    match = AT_END.search(line)
+    return int(match[1]) if match else 0
 
 
 def _turn_of(line: str) -> int:
