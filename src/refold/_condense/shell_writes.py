@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -41,11 +41,17 @@ SUFFIX = re.compile(r"\.\w{1,8}$")  # of what is a file and no folder
 PROGRAMS = re.compile(r"\b(?:open\(|write_text|writeFile|write_bytes)|\.save(?:fig)?\(|\.to_\w+\(")
 
 
+How: TypeAlias = Literal["written", "edited", "deleted", "moved", "copied", "downloaded"]
+
+
 class FileWrite(Struct, frozen=True):
-    """What a command does to a file: it writes it anew, edits it in place, deletes it, or moves it from `source`."""
+    """What a command does to a file: it writes it anew, edits it in place, deletes it, or has it from elsewhere.
+
+    It moves or copies it from `source`, which of a copy is empty where only the shell knows it, or downloads it.
+    """
 
     path: str
-    how: Literal["written", "edited", "deleted", "moved"] = "written"
+    how: How = "written"
     source: str = ""
 
 
@@ -54,8 +60,8 @@ def written_by(command: str) -> tuple[str, ...]:
     paths = (
         path
         for each in writes_in(command)
-        for path in (each.path, each.source)
-        if path and (each.how in ("written", "edited") or SUFFIX.search(path))
+        for path in (each.path, each.source if each.how == "moved" else "")
+        if path and (each.how not in ("deleted", "moved") or SUFFIX.search(path))
     )
     return tuple(dict.fromkeys(paths))
 
@@ -111,11 +117,12 @@ def _writes(words: list[str], folder: str) -> Iterator[FileWrite]:
         if mark in (">", ">>") and not is_odd(path):
             yield FileWrite(joined(folder, path), "edited" if mark == ">>" else "written")
     for path, how, source in _named(words):
-        if not is_odd(path) and not (source and is_odd(source)):
-            yield FileWrite(joined(folder, path), how, joined(folder, source) if source else "")
+        known = bool(source) and not is_odd(source)
+        if not is_odd(path) and (known or not source or how == "copied"):
+            yield FileWrite(joined(folder, path), how, joined(folder, source) if known else "")
 
 
-def _named(words: list[str]) -> Iterator[tuple[str, Literal["written", "edited", "deleted", "moved"], str]]:
+def _named(words: list[str]) -> Iterator[tuple[str, How, str]]:
     """Yield the files that a program is given to write, how, and where from."""
     stop = next((at for at, word in enumerate(words) if word in (">", ">>", "<")), len(words))
     git = words[0] == "git"
@@ -134,9 +141,9 @@ def _named(words: list[str]) -> Iterator[tuple[str, Literal["written", "edited",
             yield from ((path, "written", "") for path in rest[rest.index("--") + 1 :])
         case "mv" | "cp" if len(plain) > 1:
             for source, path in _moves(plain):
-                yield (path, "moved", source) if program == "mv" else (path, "written", "")
+                yield path, "moved" if program == "mv" else "copied", source
         case "curl" | "wget":
-            yield from ((path, "written", "") for flag, path in pairwise(rest) if flag in OUTPUT_FLAGS[program])
+            yield from ((path, "downloaded", "") for flag, path in pairwise(rest) if flag in OUTPUT_FLAGS[program])
         case "rm" if "--cached" not in rest:
             yield from ((path, "deleted", "") for path in plain)
 

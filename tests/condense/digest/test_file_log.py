@@ -55,6 +55,11 @@ def logged(*commands, ends="ok"):
         ("node -e \"require('fs').writeFileSync('a.json', '1')\"", ["a.json (turn 1)"]),
         ("git mv a.py lib/b.py", ["lib/b.py (moved from a.py, turn 1)"]),
         ("mv src/a.py lib/", ["lib/a.py (moved from src/a.py, turn 1)"]),
+        ("cp ../.env .", [".env (copied from ../.env, turn 1)"]),
+        ('cp "$HOME/.env" .env', [".env (turn 1)"]),
+        ("curl -sL -o out/a.png https://example.com/a", ["out/a.png (downloaded, turn 1)"]),
+        ("mv /w/a/b/src/one.py /w/a/b/lib/", ["/w/a/b/lib/one.py (moved from b/src/one.py, turn 1)"]),
+        ("git mv tools core/", ["core/tools (moved from tools, turn 1)"]),
         ("git rm -q a.py", ["a.py (deleted, turn 1)"]),
         ("git checkout -- a.py", ["a.py (turn 1)"]),
         ("git checkout main", []),
@@ -107,6 +112,34 @@ def test_files_that_were_created_and_deleted_again_are_left_out_and_others_are_t
     assert logged("echo x > probe.py", "rm probe.py") == []
     assert logged("echo x > out/probe.py", "rm -rf out") == []
     assert logged("sed -i s/a/b/ a.py", "git rm a.py") == ["a.py (1 edit, deleted, turn 2)"]
+
+
+def test_a_copy_that_is_edited_has_its_edits_and_one_that_is_made_again_is_no_edit():
+    assert logged("cp a.py b.py", "sed -i s/a/b/ b.py") == ["b.py (copied from a.py, 1 edit, turn 2)"]
+    fetched = "wget -q -O a.png https://example.com/a"
+    assert logged(fetched, fetched) == ["a.png (downloaded, turn 2)"]
+    assert logged("cp a.py a.py.old", "rm a.py.old") == []
+
+
+def test_a_file_that_a_patch_deletes_in_a_later_turn_than_it_was_created_is_told():
+    def patch(what):
+        return f"apply_patch <<'P'\n*** Begin Patch\n*** {what}\n*** End Patch\nP"
+
+    added = patch("Add File: a.md\n+text")
+    assert logged(added, patch("Delete File: a.md")) == ["a.md (created, deleted, turn 2)"]
+    assert logged(patch("Delete File: a.md")) == ["a.md (deleted, turn 1)"]
+    transcript = talk("u: go", "a: x | delete_file(a.md) as c", "t: c = ok")
+    assert [record.line for record in file_log(transcript)] == ["a.md (deleted, turn 1)"]
+
+
+def test_a_folder_that_is_moved_has_one_line_and_the_files_below_their_new_paths():
+    assert logged("sed -i s/a/b/ tools/a.py", "sed -i s/a/b/ lib/b.py", "git mv tools core/tools") == [
+        "lib/b.py (turn 2)",
+        "core/tools/a.py (turn 1)",
+        "core/tools (moved from tools, turn 3)",
+    ]
+    assert logged("sed -i s/a/b/ /w/tools/a.py", "mv tools core")[0] == "/w/core/a.py (turn 1)"
+    assert logged("sed -i s/a/b/ /w/tools/a.py", "mv /w/tools /w/core")[0] == "/w/core/a.py (turn 1)"
 
 
 def test_the_files_that_the_report_of_a_sub_agent_lists_are_told_as_its_own():
@@ -168,6 +201,8 @@ def test_what_an_earlier_digest_tells_of_a_file_is_read_back():
         "c.py",
         "d.py (turn 1)",
         "e.py (2 edits, turn 3; adds one, two (turn 1), three (turn 2), four)",
+        "/tmp/g.py (copied from g.py, 1 edit, turn 3)",
+        "h.png (downloaded, turn 3)",
         "f.py (turn 3): the retries (see f.md): two more",
     )
     digest = "\n".join([OPENING, "", "## Files changed", *(f"- {line}" for line in lines)])

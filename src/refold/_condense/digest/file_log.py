@@ -42,11 +42,12 @@ CREATORS = frozenset({"write", "write_file", "writefile", "create_file", "write_
 RECORDED = re.compile(r"(.+) \(([^()]*)\)", re.S)
 DONE = re.compile(
     r"(?P<created>created)|(?P<edits>\d+) edits?|(?P<deleted>deleted)|(?P<reported>sub-agent)|turn (?P<turn>\d+)|"
-    r"moved from (?P<source>.+)"
+    r"moved from (?P<source>.+)|copied from (?P<copied>.+)|(?P<downloaded>downloaded)"
 )
 ADDS = "; adds "  # before the names that edits define
 LOOKED_AT = 40_000  # characters of a text that an edit writes
 NAMES, NAME = 4, 40  # such names of a file, the newest, and characters of one
+COMMON = 4  # folders that two paths share, where the other one is told without most of them
 PHRASED = re.compile(r"\): ")  # before the phrase on what changed
 ADDED = re.compile(r"(.+?)(?: \(turn (\d+)\))?")  # such a name; with a turn it and those before it are of that one
 PROSE = re.compile(r"\.(?:mdx?|rst|txt|adoc)$", re.I)
@@ -81,8 +82,8 @@ class FileRecord(Struct, frozen=True):
     """What was done to a file: whether it was created, how often it was edited, and in which turn that was last.
 
     A read after a change leaves the turn of the change. `reported` tells that only a sub-agent said so. `source` is the
-    path that it was moved from, `names` are what its edits define, each with its turn, the newest last, `phrase` says
-    what they changed. `first` orders files by when they were first touched.
+    path that it was moved from, `copied` the one that it is a copy of, `names` are what its edits define, each with its
+    turn, the newest last, `phrase` says what they changed. `first` orders files by when they were first touched.
     """
 
     path: str
@@ -93,13 +94,20 @@ class FileRecord(Struct, frozen=True):
     deleted: bool = False
     reported: bool = False
     source: str = ""
+    copied: str = ""
+    downloaded: bool = False
     names: tuple[tuple[str, int], ...] = ()
     phrase: str = ""
 
     @property
     def changed(self) -> bool:
-        """Tell whether the file was created, edited, moved or deleted."""
-        return self.created or self.edits > 0 or self.deleted or bool(self.source)
+        """Tell whether the file was created, edited, moved, copied, downloaded or deleted."""
+        return self.created or self.edits > 0 or self.deleted or bool(self.source) or self.came
+
+    @property
+    def came(self) -> bool:
+        """Tell whether the file is a copy, or was downloaded."""
+        return bool(self.copied) or self.downloaded
 
     @property
     def line(self) -> str:
@@ -107,15 +115,21 @@ class FileRecord(Struct, frozen=True):
         if not self.changed:
             return self.path
         created = "created" if self.created else ""
-        edits = (
-            f"{self.edits} edits" if self.edits > 1 else "1 edit" if self.edits and (created or self.deleted) else ""
-        )
+        once = "1 edit" if self.edits and (created or self.deleted or self.came) else ""
+        edits = f"{self.edits} edits" if self.edits > 1 else once
         turn = f"turn {self.turn}" if self.turn else ""
         ended = ("deleted" if self.deleted else "", "sub-agent" if self.reported else "")
-        moved = f"moved from {self.source}" if self.source else ""
-        done = ", ".join(filter(None, (created, moved, edits, *ended, turn)))
+        moved = f"moved from {self._shortened(self.source)}" if self.source else ""
+        came = f"copied from {self._shortened(self.copied)}" if self.copied else "downloaded" if self.downloaded else ""
+        done = ", ".join(filter(None, (created, moved, came, edits, *ended, turn)))
         done += f"{ADDS}{', '.join(self._names_by_turn())}" if self.names and done else ""
         return f"{self.path} ({done})" if done else self.path
+
+    def _shortened(self, source: str) -> str:
+        """Return another path from the last folder on that both are below, if that is not near the root."""
+        one, other = plain_path(self.path).split("/"), plain_path(source).split("/")
+        common = next((at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), 0)
+        return "/".join(other[common - 1 :]) if common >= COMMON else source
 
     @property
     def full_line(self) -> str:
@@ -200,20 +214,27 @@ class _Log:
             self._note(record if record.changed else replace(record, turn=self.turn))
         shell_writes = writes_in(command_of(call)) if is_shell(call) else ()
         moved = {plain_path(each.path): each.source for each in shell_writes if each.how == "moved"}
+        copies = {plain_path(each.path): each for each in shell_writes if each.how in ("copied", "downloaded")}
+        on_purpose = _deleted_by_patch(call)
         removed = dict.fromkeys(  # in the order of the call
-            plain_path(path)
-            for path in (*(each.path for each in shell_writes if each.how == "deleted"), *_deleted_by_patch(call))
+            plain_path(path) for path in (*(each.path for each in shell_writes if each.how == "deleted"), *on_purpose)
         )
         for path in removed:
-            self._remove(path)
+            self._remove(path, deliberate=path in map(plain_path, on_purpose))
         sources = frozenset(map(plain_path, moved.values()))
-        for path in dict.fromkeys((*writes(call), *by_scripts)):
+        written = (*writes(call), *by_scripts)
+        for each in shell_writes:
+            if each.how == "moved" and not {each.path, each.source} & {*written}:
+                self._move_folder(plain_path(each.path).rstrip("/"), plain_path(each.source).rstrip("/"))
+        for path in dict.fromkeys(written):
             name, plain = self.names.of(path), plain_path(path)
             if plain in removed:
                 if name not in self.records and name not in self.new_names:
                     self._note(FileRecord(path, turn=self.turn, first=next(self.order), deleted=True))
             elif plain in moved:
                 self._move(path, moved[plain])
+            elif plain in copies and (copies[plain].source or copies[plain].how == "downloaded"):
+                self._came(path, copies[plain].source)
             elif plain in sources:
                 continue
             elif name not in self.records and _creates(call, path):
@@ -268,6 +289,25 @@ class _Log:
         }
         return (*stay.items(), *((name, self.turn) for name in defined.added if name not in stay))
 
+    def _came(self, path: str, source: str) -> None:
+        """Note that a file is a copy of another one now, or was downloaded where there is none."""
+        if self.names.of(path) not in self.records:
+            self.new_names.add(self.names.of(path))
+        record = self._last(path)
+        self._note(
+            replace(record, copied=source, downloaded=not source, turn=self.turn, deleted=False, names=(), phrase="")
+        )
+
+    def _move_folder(self, path: str, source: str) -> None:
+        """Note that a folder has another path now, and with it the files below."""
+        below = f"{source}/" if source.startswith("/") else f"/{source}/"
+        for known in [name for name in self.records if below in f"/{name}"]:
+            record = self.records.pop(known)
+            above, _, rest = f"/{record.path}".partition(below) if below[1:] in record.path else ("", "", "")
+            moved = f"{above}/{path}/{rest}"[1:] if above and not path.startswith("/") else f"{path}/{rest}"
+            self._note(replace(record, path=moved) if rest else record)
+        self._note(FileRecord(path, turn=self.turn, first=next(self.order), source=source))
+
     def _move(self, path: str, source: str) -> None:
         """Note that a file has another path now: what was done to it before goes with it."""
         before = self.records.pop(self.names.of(source), None) or FileRecord(source, first=next(self.order))
@@ -285,13 +325,18 @@ class _Log:
                 phrase = phrase_in(words) or record.phrase
                 self._note(replace(record, edits=record.edits + 1, turn=self.turn, reported=only, phrase=phrase))
 
-    def _remove(self, path: str) -> None:
+    def _remove(self, path: str, *, deliberate: bool) -> None:
+        """Note that a file, or those in a folder, are there no more.
+
+        Files that the work created are forgotten; if it was `deliberate` only those of the same turn.
+        """
         name = self.names.of(path)
         below = [known for known in self.records if known == name or known.startswith(f"{name}/")]
         for known in below:
             record = self.records.pop(known)
-            if not record.created:
-                self.records[known] = replace(record, deleted=True, turn=self.turn)
+            fresh = record.created or (record.came and not record.edits)
+            if not fresh or (deliberate and record.turn < self.turn):
+                self.records[known] = replace(record, deleted=True, turn=self.turn, names=(), phrase="")
 
     def _last(self, path: str) -> FileRecord:
         return self.records.pop(self.names.of(path), None) or FileRecord(path, first=next(self.order))
@@ -326,10 +371,12 @@ def _recorded_without_phrase(line: str) -> FileRecord:
     facts = {name: value for word in done if word for name, value in word.groupdict().items() if value}
     created, deleted = "created" in facts, "deleted" in facts
     source = facts.get("source", "")
-    edits = int(facts.get("edits", 0 if created or deleted or source else 1))
+    edits = int(facts.get("edits", 0 if {"created", "deleted", "source", "copied", "downloaded"} & facts.keys() else 1))
     turn = int(facts.get("turn", 0))
     defined = _names_from(names, turn) if names else ()
-    return FileRecord(match[1], created, edits, turn, 0, deleted, "reported" in facts, source, defined)
+    copied, downloaded = facts.get("copied", ""), "downloaded" in facts
+    reported = "reported" in facts
+    return FileRecord(match[1], created, edits, turn, 0, deleted, reported, source, copied, downloaded, defined)
 
 
 def _names_from(names: str, turn: int) -> tuple[tuple[str, int], ...]:
@@ -373,7 +420,9 @@ def _defined_in(text: str, path: str) -> dict[str, None]:
 
 
 def _deleted_by_patch(call: ToolCall) -> tuple[str, ...]:
-    """Return the files that a patch in a call deletes."""
+    """Return the files that a patch in a call deletes, or the call itself."""
+    if plain_name(call.name) == "delete_file":
+        return writes(call)
     if "*** Delete File: " not in call.arguments:
         return ()
     text = command_of(call) if is_shell(call) else "\n".join(map(str, arguments_of(call).values())) or call.arguments
