@@ -192,3 +192,23 @@ def test_a_choice_is_known_by_its_reason_and_a_note_on_an_edit_is_none(sentence,
 )
 def test_what_is_so_in_the_code_and_a_note_on_finished_work_are_no_decisions(sentence):
     assert decided(sentence) == ()
+
+
+def test_a_finding_that_a_later_one_on_the_same_two_names_denies_is_dropped():
+    first = "`run` passes the real path to `load` without a copy."
+    later = "`run` doesn't read the path that `load` has."
+    assert judged(first, later) == (later,)
+    assert judged(first, "`run` doesn't read `rest`.") == ("`run` doesn't read `rest`.", first)
+
+
+def test_the_place_of_a_finding_in_a_file_that_was_changed_later_has_no_line():
+    transcript = talk(
+        "u: go",
+        "a: The `load` call stands in src/a.py:35 and works. | read(src/a.py) as c1",
+        "t: c1 = x",
+        "a: x | edit(src/a.py) as c2",
+        "t: c2 = ok",
+    )
+    assert verdicts(transcript, transcript.messages, ()) == ("The `load` call stands in src/a.py and works.",)
+    unchanged = judged("The `load` call stands in src/a.py:35 and works.")
+    assert unchanged == ("The `load` call stands in src/a.py:35 and works.",)

@@ -294,3 +294,18 @@ def test_a_fault_that_a_user_reports_is_no_decision():
 def test_many_words_in_a_row_that_the_assistant_said_before_are_a_quote():
     rule = "Each file must be written once before the next one is read again"
     assert ruled("u: go", f"a: {rule}.", f"u: So you say that {rule.lower()} by all") == []
+
+
+def test_a_value_that_a_later_turn_sets_anew_is_marked():
+    transcript = talk(
+        "u: make it brighter",
+        "a: Changed `gray` (used for text) from `#444444` to `#585858`; `dim`: `#303030`.",
+        "u: more",
+        "a: `gray` is now `#808080`; `dim`: `#303030`.",
+        "u: and now?",
+    )
+    assert outcome_lines(transcript, ()) == (
+        "turn 2: more → `gray` is now `#808080`; `dim`: `#303030`.",
+        "turn 1: make it brighter → Changed `gray` (used for text) from `#444444` to `#585858` (replaced in turn 2); "
+        "`dim`: `#303030`.",
+    )

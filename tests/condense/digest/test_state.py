@@ -218,3 +218,16 @@ def test_a_check_that_is_older_than_the_last_edits_says_so():
     for path, mark in (("a.py", " (before the last edits)"), ("a.md", "")):
         lines = told(*checked, f"a: x | edit({path}) as c2", "t: c2 = ok", *looking)
         assert f"last check (turn 1): bash `pytest` → passed{mark}" in lines
+
+
+def test_after_a_rebase_the_commit_is_the_one_that_the_log_or_the_answer_names():
+    committed = ("u: go", f"a: x | {shell('git commit -m x --fixup 1234567')} as c1", "t: c1 = [main abc1234] x")
+    rebased = (f"a: x | {shell('git rebase --autosquash main')} as c2", "t: c2 = Successfully rebased.")
+    stale = told(*committed, *rebased)
+    assert "last commit (turn 1): [main abc1234] x (rewritten later)" in stale
+    logged = told(*committed, *rebased, f"a: x | {shell('git log --oneline')} as c3", "t: c3 = 7654321 x\n89abcde y")
+    assert "last commit (turn 1): 7654321 x" in logged
+    answer = told(*committed, *rebased, "a: It is one now:\n```\n7654321 x\n89abcde y\n```")
+    assert "last commit (turn 1): 7654321 x" in answer
+    before = told(*committed, f"a: x | {shell('git log --oneline')} as c3", "t: c3 = abc1234 x", *rebased)
+    assert "last commit (turn 1): [main abc1234] x (rewritten later)" in before

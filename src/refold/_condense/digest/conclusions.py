@@ -204,6 +204,9 @@ DEFECT = re.compile(
     r"(?:not|never) (?:yet )?\w+ed|(?:does|is|do|are|has|have)n['’]t|hardcode[sd]?|bug|buggy|issue|problem|error)\b",
     re.I,
 )
+PLACE = re.compile(r"([\w./-]+\.\w{1,5}):\d+(?:[-–]\d+)?(?![\w.])")
+DENIES = re.compile(r"\b(?:not|no longer|instead|never)\b|n['’]t\b", re.I)
+SAME = 2  # items that two sentences share which are about the same
 DOCUMENT = re.compile(r"\b(?:README|CHANGELOG|CONTRIBUTING)\b(?!\.)")
 REVERSED, CHANGED = " (taken back later)", " (before the file was changed again)"
 MARKED = re.compile(r"(?: \((?:turn \d+|taken back later|before the file was changed again)\))+$")
@@ -284,6 +287,7 @@ def verdicts(transcript: Transcript, messages: Sequence[Message], standing: Sequ
     ending: dict[str, str] = {}
     on_the_way: dict[str, str] = {}
     judged: set[frozenset[str]] = set()
+    denied: list[frozenset[str]] = []  # items of which a later sentence says what does not hold
     ends = turn_ends(transcript)
     others = set(map(plain, standing))
     holding, turns, in_work = _holding(transcript), turns_at(transcript), turns_in_work(transcript)
@@ -296,12 +300,16 @@ def verdicts(transcript: Transcript, messages: Sequence[Message], standing: Sequ
                     verdict.line in others
                     or (message.id not in ends and GOES_WITH.match(verdict.line))
                     or verdict.items in judged
+                    or any(len(items & verdict.items) >= SAME for items in denied)
                     or (is_past and PASSING.search(verdict.line))
                     or _is_reversed(transcript, message, verdict)
                 ):
                     judged.add(verdict.items)
+                    if DENIES.search(verdict.line):
+                        denied.append(verdict.items)
                     mark = _outdated(transcript, message, verdict)
-                    results[verdict.line] = f"{verdict.line}{mark}{_of_turn(transcript, message)}"
+                    line = _without_old_places(transcript, message, verdict.line)
+                    results[verdict.line] = f"{line}{mark}{_of_turn(transcript, message)}"
         if len(ending) + len(on_the_way) >= MOST:
             break
     way = tuple(on_the_way.values())
@@ -313,6 +321,11 @@ def _of_turn(transcript: Transcript, message: Message) -> str:
     turns = turns_at(transcript)
     turn = turns[transcript.index[message.id]] if turns and turns[-1] > 1 else 0
     return f" (turn {turn})" if turn else ""
+
+
+def _without_old_places(transcript: Transcript, message: Message, line: str) -> str:
+    """Return a sentence without the line numbers in files that were changed after it."""
+    return PLACE.sub(lambda place: place[1] if is_changed_after(transcript, message.id, place[1]) else place[0], line)
 
 
 def _outdated(transcript: Transcript, message: Message, conclusion: _Conclusion) -> str:

@@ -186,6 +186,10 @@ CLOSES = re.compile(
 )
 
 
+PAIR = re.compile(  # a key with the value that it is set to: the last of several
+    r"`([\w.-]{2,40})`(?: \([^)\n]*\))?(?:: (?:back to )?(?:\w+ )?| is (?:now |back to )?| = |"
+    r" from `[^`\n]{1,40}`(?: \([^)\n]*\))? to )`([^`\n]{1,40})`(?: ?(?:→|->) ?`([^`\n]{1,40})`)?"
+)
 QUOTING = 8  # words in a row that are quoted, and not said by chance
 SYMPTOM = re.compile(
     r"\b(?:does ?n['’]?t|does not|is ?n['’]?t|is not|seems? to|pops up|crash\w*|there is a (?:bug|problem)|"
@@ -281,6 +285,7 @@ def outcome_lines(transcript: Transcript, staying: Sequence[Message]) -> tuple[s
     worked, in_work = _worked_in(transcript), turns_in_work(transcript)
     turns, index = turns_at(transcript), transcript.index
     lines: list[str] = []
+    values: dict[str, tuple[str, int]] = {}  # what keys are set to in later turns
     for each in reversed([each for each in endings(transcript) if each.turn not in in_work]):
         if len(lines) >= MOST:
             break
@@ -289,11 +294,25 @@ def outcome_lines(transcript: Transcript, staying: Sequence[Message]) -> tuple[s
         if each.rejection:
             lines.append(f"{request} → {_how_rejected(each.rejection)} user turn {each.rejected_in}")
         elif outcome := _outcome(each):
+            outcome = _with_replaced(outcome, each.turn, values)
             if not stays:
                 lines.append(f"{request} → {outcome}")
             elif each.turn == 1 or not worked.isdisjoint(range(each.turn, turns[index[each.answer.id]] + 1)):
                 lines.append(f"{request} → {one_line(outcome, SHORTER)}")
     return tuple(lines)
+
+
+def _with_replaced(outcome: str, turn: int, values: dict[str, tuple[str, int]]) -> str:
+    """Return an outcome with a mark behind each value that a later turn replaced; `values` takes up those it sets."""
+    text, since = "", 0
+    for match in PAIR.finditer(outcome):
+        key, value = match[1], match[3] or match[2]
+        later, replaced_in = values.get(key, (value, 0))
+        if later != value and replaced_in != turn:
+            text += f"{outcome[since : match.end()]} (replaced in turn {replaced_in})"
+            since = match.end()
+        values[key] = (value, turn)
+    return text + outcome[since:]
 
 
 @memoized

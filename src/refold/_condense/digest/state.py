@@ -24,7 +24,7 @@ from refold._condense.digest.turns import goes_on_at_once, turn_ends, turns_at
 from refold._condense.file_views import FileNames, command_of, is_scratch
 from refold._condense.text_calls import text_call
 from refold.core._speakers import is_turn
-from refold.core.messages import memoized, texts
+from refold.core.messages import memoized, text_of, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,6 +64,12 @@ INTENT = re.compile(
 )
 # What Git says of a commit and of the branch, in lines of their own.
 COMMITTED = re.compile(r"^\[[^\]\n]+ [0-9a-f]{7,40}\] .+$", re.M)
+# What rewrites commits, so that their ids are those of none any more, and how the newest is shown.
+REWRITES = re.compile(
+    r"\bgit(?: -[cC] \S+)* (?:rebase|reset|filter-branch|filter-repo)\b(?! (?:-q )?(?:--abort|HEAD\b))"
+)
+LOGS = re.compile(r"\bgit(?: -[cC] \S+)* (?:log|rev-parse)\b(?!.*--(?:reverse|all)\b)")
+LOGGED = re.compile(r"^(?:\* )?[0-9a-f]{7,40}\b.*", re.M)
 NO_COMMIT = re.compile(r"^(?:nothing (?:added )?to commit|no changes added to commit)\b", re.M)
 COMMIT = re.compile(  # the part of a line of commands that commits
     r"""\bgit(?: -[cC] \S+)* commit\b(?![-/])(?:'[^']*'|"(?:\\.|[^"\\])*"|[^'"|;&\n])*"""
@@ -253,11 +259,17 @@ def _results_of_calls(view: View, listed: str) -> Iterator[str]:
     turns = turns_at(transcript)
     checks: list[Target] = []
     lines: list[str] = []
-    commit = branch = ""
-    edited = False
+    commit = branch = newest = ""
+    edited = rewritten = False
     for position in range(len(transcript.messages) - 1, max(len(transcript.messages) - CALLS_BACK, 0) - 1, -1):
-        turn = f"(turn {turns[position]})"
-        for call, result in answered(view, [transcript.messages[position]]):
+        message, turn = transcript.messages[position], f"(turn {turns[position]})"
+        if (
+            message.role == "assistant"
+            and not (newest or rewritten)
+            and (lines_of_log := LOGGED.findall(text_of(message)))
+        ):
+            newest = f"last commit {turn}: {one_line(lines_of_log[0], 140)}"
+        for call, result in answered(view, [message]):
             edited = edited or (any(map(_is_checked, writes(call))) and not failed(call, result))
             if not is_shell(call):
                 continue
@@ -268,10 +280,14 @@ def _results_of_calls(view: View, listed: str) -> Iterator[str]:
                     checks.append(target)
                     if line not in listed and (not lines or turn in lines[0] or failed(call, result)):
                         lines.append(f"last check {turn}: {line}{BEFORE_EDITS if edited else ''}")
+            if not (newest or rewritten) and LOGS.search(command_of(call)) and (log := LOGGED.match(result.text)):
+                newest = f"last commit {turn}: {one_line(log[0], 140)}"
             if not commit and "git " in command_of(call):
+                rewritten = rewritten or (REWRITES.search(command_of(call)) is not None and not failed(call, result))
                 if any(each.task == "git commit" for each in targets_of(call)) and not failed(call, result):
                     committed = COMMITTED.findall(result.text) or _commits(call, result)
                     commit = f"last commit {turn}: {one_line(committed[-1], 140)}" if committed else ""
+                    commit = (newest or f"{commit} (rewritten later)") if commit and rewritten else commit
                 elif not branch and (named := BRANCH.findall(result.text)):
                     branch = f"branch {turn}: {one_line(named[-1], 140)}"
     yield from filter(None, (*lines, commit, branch))
