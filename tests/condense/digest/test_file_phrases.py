@@ -72,7 +72,8 @@ def test_a_long_phrase_ends_with_a_sentence_or_a_clause():
 def test_without_a_report_the_announcement_of_the_last_edit_tells_it():
     said = "Now let me replace the scan of the list with an index:"
     assert phrased(edit("a.py"), said=said) == {"a.py": "replace the scan of the list with an index"}
-    assert phrased(edit("a.py"), said="Let me fix the remaining items:") == {"a.py": "last edit `begin(index)`"}
+    for said in ("Let me fix the remaining items:", "Let me fix this too since the hook might need it:"):
+        assert phrased(edit("a.py"), said=said) == {"a.py": "last edit `begin(index)`"}
 
 
 def test_of_a_small_edit_the_phrase_is_the_line():

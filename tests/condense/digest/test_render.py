@@ -40,6 +40,20 @@ def test_a_long_request_that_corrects_the_work_leaves_room_for_the_sections():
     assert sections(digest)["## Files changed"] == ["- a.py (turn 1)"]
 
 
+def test_what_changed_in_files_is_told_where_the_section_has_room_for_it_beside_all_their_lines():
+    edit = json.dumps({"path": "src/a.py", "old_string": "key = one()", "new_string": "key = order.number"})
+    others = [line for n in range(9) for line in (f"a: x | edit(src/b{n}.py) as d{n}", f"t: d{n} = ok")]
+    work = talk("u: go", *others, f"a: x | edit({edit}) as c", "t: c = ok", "u: on")
+
+    def changed(limit):
+        digest = digest_text(view_of(work, window=20_000), work.messages[:-1], limit=limit)
+        return sections(digest)["## Files changed"]
+
+    lines = [f"- src/b{n}.py (turn 1)" for n in range(9)]
+    assert changed(2_000) == [*lines, "- src/a.py (turn 1): `key = one()` → `key = order.number`"]
+    assert changed(400)[-1] == "- src/a.py (turn 1)"
+
+
 def test_each_section_holds_what_its_name_says():
     found = told()
     assert found["## Standing constraints (word for word)"] == [

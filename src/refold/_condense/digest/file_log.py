@@ -46,7 +46,7 @@ DONE = re.compile(
 )
 ADDS = "; adds "  # before the names that edits define
 LOOKED_AT = 40_000  # characters of a text that an edit writes
-NAMES, NAME = 4, 40  # such names of a file, the newest, and characters of one
+NAMES, NAME = 4, 56  # such names of a file, the newest, and characters of one
 COMMON = 4  # folders that two paths share, where the other one is told without most of them
 PHRASED = re.compile(r"\): ")  # before the phrase on what changed
 ADDED = re.compile(r"(.+?)(?: \(turn (\d+)\))?")  # such a name; with a turn it and those before it are of that one

@@ -66,7 +66,7 @@ REPORTED = re.compile(
 ANNOUNCES = re.compile(
     r"(?:write|make|set|use|put|handle|"
     + "|".join((*DONE, *(f"{verb.removesuffix('e')}ing" for verb in DONE)))
-    + r")\b",
+    + r")\b(?! (?:this|that|it|them|these|those)\b)",  # what these mean stands before it
     re.I,
 )
 LEAD_IN = re.compile(
