@@ -1,15 +1,17 @@
+import asyncio
 import warnings
 from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
 
+from refold._gateway.conversations.plan_store import PlanStore
 from refold._gateway.server.serving import Serving
 from refold._gateway.settings import GatewaySettings
 from refold.core.budget import Share
 from refold.testing.provider import ScriptedProvider
 from tests.gateway import controlled_policy
-from tests.gateway.scripted_upstream import ADMIN
+from tests.gateway.scripted_upstream import ADMIN, call
 from tests.gateway.talking import OPENED
 
 AT_ONCE = Share(0.8, inclusive=True)
@@ -40,6 +42,22 @@ def gateway():
             return stack.enter_context(standing(provider, **settings)), provider
 
         yield make
+
+
+@pytest.fixture
+def deleted_while_rewound(monkeypatch):
+    """Let somebody delete every conversation as soon as a rewind of it is stored, before that is answered."""
+    rewound = PlanStore.rewound
+
+    def begin(url):
+        async def stored(keeper, id, *given, **more):
+            revision = await rewound(keeper, id, *given, **more)
+            assert (await asyncio.to_thread(call, url, "DELETE", f"/v1/sessions/{id}"))[0] == 200
+            return revision
+
+        monkeypatch.setattr(PlanStore, "rewound", stored)
+
+    return begin
 
 
 @pytest.fixture

@@ -86,6 +86,15 @@ def test_conversations_are_listed_and_rewound(gateway):
     assert call(serving.url, "GET", "/v1/sessions/conv_none")[0] == 404
 
 
+def test_a_rewind_that_took_place_is_told_although_the_conversation_is_deleted_then(gateway, deleted_while_rewound):
+    serving, _ = gateway(window=16_000, background=False)
+    id = told(call(serving.url, body=chat(9))[1])["conversation"]
+    deleted_while_rewound(serving.url)
+    status, _, body = call(serving.url, path=f"/v1/sessions/{id}/rewind", body={"to": 0})
+    assert (status, json.loads(body)["plans"]) == (200, [])
+    assert call(serving.url, "GET", f"/v1/sessions/{id}")[0] == 404
+
+
 def test_a_conversation_is_pinned_given_a_policy_rewound_and_forwarded_by_its_routes(gateway, tmp_path):
     serving, provider = gateway(window=16_000, background=False, store=str(tmp_path / "g.db"))
 

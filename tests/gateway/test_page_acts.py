@@ -82,6 +82,14 @@ def test_what_was_rewound_above_the_trigger_is_not_compacted_again_at_once(agent
     assert agent.say(7) != chat(7)["messages"]
 
 
+def test_a_rewind_that_took_place_is_told_although_the_conversation_is_deleted_then(agent, deleted_while_rewound):
+    agent = agent(window=16_000)
+    agent.say(8)
+    deleted_while_rewound(agent.url)
+    agent.do("/rewind", plan=agent.first(r"/rewind\?plan=(plan%3A\w+)"))
+    assert agent.page().status == 404
+
+
 def test_a_pin_is_kept_by_the_next_compaction_and_survives_a_restart(agent, tmp_path):
     first = agent()
     first.say(2)

@@ -353,7 +353,7 @@ class Admin:
                 stored = [plan.id for plan in remaining[: conversation.stored_plans]]
                 revision = await self._keeper.rewound(conversation.session_id, stored, by)
             conversation.rewind(remaining, revision)
-            await self._lookup.rest(conversation.id)
+            await self._lookup.rest(conversation)
         return remaining
 
 

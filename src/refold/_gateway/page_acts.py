@@ -105,7 +105,7 @@ class GatewayActs:
             if conversation.session_id:
                 revision = await self._keeper.rewound(conversation.session_id, to.plans, by, forward=forward)
             conversation.rewind(plans, revision, stored=bool(conversation.session_id))
-            await self._lookup.rest(history.head.id)
+            await self._lookup.rest(conversation)
 
     async def configure(self, history: History, settings: dict[str, Any], by: str) -> None:
         """Choose a policy for a conversation, or pin messages of it: its messages are stored from then on."""

@@ -67,8 +67,7 @@ class ConversationLookup:
         """
         conversation = self.find(id, owner)
         if conversation is not None:
-            route = ProviderRoute(dialect_of(conversation.format.name), "compact", model)
-            return self._exchanges.bind(conversation, route, options)
+            return self._bound(conversation, options, model)
         head = await self._keeper.head(id, owner)
         messages = await self._keeper.messages(id)
         route = ProviderRoute(dialect_of(head.format), "compact", model or "stored")
@@ -97,17 +96,21 @@ class ConversationLookup:
                     return None
                 raise GatewayError(422, f"the conversation could not be compacted: {failed}", "compaction") from None
 
-    async def rest(self, id: str) -> None:
-        """Let a conversation in memory that was rewound be compacted again only when it has grown, or does not fit.
+    async def rest(self, conversation: Conversation) -> None:
+        """Let a conversation that was rewound be compacted again only when it has grown, or does not fit.
 
-        The caller holds its lock.
+        The caller holds its lock. The rewind is done: the store is not asked, and may have the conversation no more.
         """
-        target = await self.target(id, None, RequestOptions())
+        target = self._bound(conversation, RequestOptions())
         if target is not None:
             await self._planner.read(target)
-            conversation, bound = target.conversation, target.bound
+            bound = target.bound
             tokens = conversation.measure(bound, conversation.fixed_part(target.dialect, bound))
             conversation.begin_cooldown(tokens, bound.budget.window)
+
+    def _bound(self, conversation: Conversation, options: RequestOptions, model: str = "") -> CompactionTarget | None:
+        route = ProviderRoute(dialect_of(conversation.format.name), "compact", model)
+        return self._exchanges.bind(conversation, route, options)
 
 
 def dialect_of(format: str) -> Dialect:
