@@ -49,6 +49,20 @@ def test_the_page_of_a_store_opens_with_the_token_that_is_printed(place):
     assert bodies["out"][0] == 401
 
 
+def test_the_page_of_this_machine_believes_no_header_of_a_proxy(place):
+    with started("--store", place, "--port", "0") as process:
+        try:
+            port, token = re.search(r"http://127\.0\.0\.1:(\d+)/\?token=([\w-]+)", process.stderr.readline()).groups()
+            connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
+            connection.request("GET", f"/?token={token}", headers={"x-forwarded-proto": "https"})
+            cookie = connection.getresponse().headers["set-cookie"]
+            connection.close()
+        finally:
+            process.send_signal(signal.SIGINT)
+    assert "HttpOnly" in cookie
+    assert "Secure" not in cookie, "or it would not come back"
+
+
 def test_a_port_that_is_in_use_is_told_with_the_option_for_another(place, run):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -143,12 +143,16 @@ def test_a_search_in_an_encrypted_store_says_where_there_was_no_time_for_all(gat
     assert "no time to open every message" in found
 
 
-def test_the_rate_of_a_token_is_that_of_its_page_too_apart_from_its_requests(gateway, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("rate", "pages"), [(3, 5), (6, 6)])
+def test_the_page_has_its_own_requests_or_as_many_as_its_token_where_that_is_more(
+    gateway, tmp_path, monkeypatch, rate, pages
+):
+    monkeypatch.setattr("refold._page.access.VIEWS", 5)
     monkeypatch.setattr("refold._page.rates.monotonic", lambda: 1_000.0)
-    _, token = TokenFile(tmp_path / "tokens.jsonl").create("team:red", rate=3)
+    _, token = TokenFile(tmp_path / "tokens.jsonl").create("team:red", rate=rate)
     serving, _ = gateway(tokens=str(tmp_path / "tokens.jsonl"))
     headers = {"x-refold-token": token}
-    opened = [call(serving.url, "GET", "/page", None, headers) for _ in range(4)]
-    assert [status for status, *_ in opened] == [200, 200, 200, 429]
-    assert int(opened[-1][1]["retry-after"]) <= 20
+    opened = [call(serving.url, "GET", "/page", None, headers) for _ in range(pages + 1)]
+    assert [status for status, *_ in opened] == [200] * pages + [429]
+    assert int(opened[-1][1]["retry-after"]) <= 12
     assert call(serving.url, body=chat(1), headers=headers)[0] == 200

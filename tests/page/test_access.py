@@ -71,6 +71,18 @@ def test_the_cookie_is_sent_by_https_alone_where_a_proxy_has_the_certificate(sto
         assert ("Another site" in answer.text) == ("evil" in origin), "and else the form has no token"
 
 
+@pytest.mark.parametrize(("public", "origin"), [
+    ("https://page.example:443", "https://page.example"), ("http://page.example:80", "http://page.example"),
+    ("https://ann:secret@Page.example:8443", "https://page.example:8443"), ("https://[::1]:443", "https://[::1]"),
+])  # fmt: skip
+def test_a_proxy_is_known_by_the_origin_that_browsers_write(store, public, origin):
+    access = StartToken()
+    client = TestClient(page_app(Conversations(store), access, b"key", public), base_url="http://10.0.0.7:8787")
+    for sent, foreign in ((origin, False), (origin + ":1", True)):
+        headers = {"x-refold-token": access.token, "sec-fetch-site": "same-origin", "origin": sent}
+        assert ("Another site" in client.post("/c/work/pin", headers=headers, data={}).text) == foreign
+
+
 @pytest.mark.parametrize("way", ["address", "header", "form"])
 def test_who_sends_many_wrong_tokens_waits_and_whoever_is_signed_in_does_not(store, way, monkeypatch):
     now = 1_000.0
@@ -91,6 +103,13 @@ def test_who_sends_many_wrong_tokens_waits_and_whoever_is_signed_in_does_not(sto
     assert page.client.get("/").status_code == 200
     now += int(answers[-1].headers["retry-after"])
     assert send(page.token).status_code in (200, 303)
+
+
+def test_a_header_that_a_proxy_adds_shuts_nobody_out_who_is_signed_in(store):
+    page = opened(store)
+    answers = [page.client.get("/", headers={"authorization": "Bearer x"}) for _ in range(WRONG + 1)]
+    assert {answer.status_code for answer in answers} == {200}
+    assert page.outsider.get("/", headers={"authorization": f"Bearer {page.token}"}).status_code == 200
 
 
 def test_a_viewer_has_so_many_requests_a_minute(store, monkeypatch):

@@ -52,8 +52,9 @@ def command(store: str | None, port: int, browser: bool) -> None:
         if browser and _has_screen():
             webbrowser.open(url + access.once())
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, lifespan="off", server_header=False, timeout_graceful_shutdown=2
-        )
+            app, log_config=None, access_log=False, lifespan="off", server_header=False, proxy_headers=False,
+            timeout_graceful_shutdown=2,
+        )  # fmt: skip
         server = uvicorn.Server(config)
         server.run(sockets=[listener])
 

@@ -23,7 +23,7 @@ __all__ = ["SignIn", "StartToken", "Viewer", "Viewers", "is_of_another_site"]
 
 LASTS = 12 * 3600  # seconds of a session
 COOKIE = "refold_page"
-VIEWS = 600  # requests a minute of a viewer whose token says nothing; the list asks for 12, a conversation for 4
+VIEWS = 600  # requests a minute that a viewer has at least; the list asks for 12, a conversation for 4
 WRONG = 30  # tokens a minute that an address may send which are not in force
 
 
@@ -32,7 +32,7 @@ class Viewer(Struct, frozen=True):
 
     `sees` is the owner whose conversations exist for the viewer, None: those of all. `id` names the token and
     `fingerprint` is a hash of it: a session is valid as long as the token of its id is the same.
-    `rate` is how many requests a minute the token has, 0 where it says nothing.
+    `rate` is how many requests to models a minute the token has, 0 where it says nothing.
     """
 
     id: str
@@ -113,8 +113,9 @@ class SignIn:
         Raises:
             HTTPException: there are none left (429).
         """
-        if seconds := self._rates.take(f"viewer {viewer.id}", viewer.rate or VIEWS):
-            _reject(f"This token opens {viewer.rate or VIEWS:,} pages a minute.", seconds)
+        rate = max(viewer.rate, VIEWS)  # one for models may be less than an open list asks for
+        if seconds := self._rates.take(f"viewer {viewer.id}", rate):
+            _reject(f"This token opens {rate:,} pages a minute.", seconds)
 
     def by_cookie(self, request: Request) -> Viewer | None:
         """Return who has the session of a request's cookie; None where it is over, or nobody's."""

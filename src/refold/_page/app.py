@@ -74,7 +74,9 @@ def page_app(conversations: Conversations, viewers: Viewers, key: bytes, public_
     )
     app.router.redirect_slashes = False
     public = urlsplit(public_url)
-    app.state.is_public_by_https, app.state.public_host = public.scheme == "https", public.netloc.lower()
+    by_https, host = public.scheme == "https", public.netloc.lower().rpartition("@")[2]
+    host = host.removesuffix(":443" if by_https else ":80")  # which no browser writes in the `Origin` of its scheme
+    app.state.is_public_by_https, app.state.public_host = by_https, host
     app.state.watchers, app.state.reports = Counter[str](), Reports()
     app.state.conversations, app.state.sign_in = conversations, SignIn(viewers, key)
     return app
@@ -128,7 +130,8 @@ class _Guard:
             viewer = sign_in.by_token(request, token)
             rest = [(name, value) for name, value in request.query_params.multi_items() if name != "token"]
             return _unknown(request) if viewer is None else _opened(request, viewer, path, rest)
-        viewer = sign_in.by_token(request, _header_token(request)) or sign_in.by_cookie(request)
+        # The cookie first: a proxy may add an `Authorization` of its own, which would count as a wrong token.
+        viewer = sign_in.by_cookie(request) or sign_in.by_token(request, _header_token(request))
         if viewer is None:
             return _unknown(request)
         sign_in.check_rate(viewer)
