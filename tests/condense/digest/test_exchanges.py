@@ -309,3 +309,16 @@ def test_a_value_that_a_later_turn_sets_anew_is_marked():
         "turn 1: make it brighter → Changed `gray` (used for text) from `#444444` to `#585858` (replaced in turn 2); "
         "`dim`: `#303030`.",
     )
+
+
+def test_a_choice_in_the_words_of_an_offer_is_a_ruling():
+    transcript = talk(
+        "u: which store?",
+        "a: We can use sqlite instead of postgres, or keep both. Which do you want?",
+        "u: use sqlite instead of postgres",
+        "a: Done, it is in store.py now.",
+        "u: next thing",
+        "a: ok",
+    )
+    (ruling,) = rulings(view_of(transcript, window=20_000), transcript.messages)
+    assert ruling.startswith("user turn 2: use sqlite instead of postgres")

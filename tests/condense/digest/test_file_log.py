@@ -140,6 +140,7 @@ def test_a_folder_that_is_moved_has_one_line_and_the_files_below_their_new_paths
     ]
     assert logged("sed -i s/a/b/ /w/tools/a.py", "mv tools core")[0] == "/w/core/a.py (turn 1)"
     assert logged("sed -i s/a/b/ /w/tools/a.py", "mv /w/tools /w/core")[0] == "/w/core/a.py (turn 1)"
+    assert "packages/api/src/x.py (turn 1)" in logged("sed -i s/a/b/ packages/api/src/x.py", "mv src lib")
 
 
 def test_the_files_that_the_report_of_a_sub_agent_lists_are_told_as_its_own():

@@ -105,3 +105,26 @@ def test_what_the_report_of_a_sub_agent_says_of_a_file_is_told():
     report = "Files created:\n- `e2e/run.py` — starts the shells and waits"
     log = file_log(talk("u: go", "a: x | Task(build it) as c", f"t: c = {report}"))
     assert [record.full_line for record in log] == ["e2e/run.py (sub-agent, turn 1): starts the shells and waits"]
+
+
+def test_secrets_are_told_as_changed_without_their_values():
+    assert phrased((".env", "PORT=1\nNAME=a", "PORT=2\nNAME=b")) == {".env": "PORT: changed, NAME: changed"}
+    changed = phrased(("a.toml", 'port = 1\napi_key = "a"', 'port = 2\napi_key = "b"'))
+    assert changed == {"a.toml": "port: 1 → 2, api_key: changed"}
+
+
+def test_a_table_that_was_there_before_an_edit_is_not_created_by_it():
+    before = "CREATE TABLE users (\n id int\n);\n"
+    assert (
+        "users"
+        not in phrased(("a.sql", before, before.replace("int", "bigint") + "CREATE TABLE b (id int);\n"))["a.sql"]
+    )
+
+
+def test_a_file_that_was_copied_over_has_no_phrase_of_its_earlier_edits():
+    call = json.dumps({"file_path": "a.json", "old_string": '"port": 1', "new_string": '"port": 2'})
+    copied = json.dumps({"command": "cp b.json a.json"})
+    log = file_log(
+        talk("u: go", f"a: x | edit({call}) as c1", "t: c1 = ok", f"a: x | bash({copied}) as c2", "t: c2 = ")
+    )
+    assert [record.phrase for record in log] == [""]

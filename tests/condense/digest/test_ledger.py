@@ -39,6 +39,22 @@ def test_where_every_item_is_done_the_report_is_what_is_left():
     assert account(REQUEST, done, "t: c1 = ok")[-1] == ALL_DONE
 
 
+def test_what_is_to_be_done_is_asked_or_opens_again_is_not_told_as_done():
+    said = "a: Item 1 needs to be fixed. Item 2 is not done. Should item 3 be implemented? Step 4 completed. | read(a) as c"
+    assert [line.partition(":")[0] for line in account(REQUEST, said, "t: c = ok")] == [
+        "item 1, open",
+        "item 2, in work",
+        "item 3, open",
+        "item 4, open",
+    ]
+    again = (
+        "a: Items 1, 2, 3 and 4 are done. | edit(a.py) as c1",
+        "t: c1 = ok",
+        "a: Item 2 is still broken. | read(a) as c",
+    )
+    assert "item 2, open: no test of `save`" in account(REQUEST, *again)
+
+
 def test_of_items_that_nobody_speaks_of_by_number_nothing_is_told():
     assert account(REQUEST, "a: I look at `load`. | edit(a.py) as c1", "t: c1 = ok") == []
 
@@ -53,6 +69,8 @@ def test_findings_of_a_review_are_open_until_a_file_they_name_was_changed():
     findings = ["open finding: High — `reset` in `api.py` never fails", "open finding: Low — `stop` in `db.py` leaks"]
     assert account(*review, report) == findings
     assert account(*review, report, "a: x | edit(src/api.py) as c2", "t: c2 = ok") == findings[1:]
+    passed = "t: c1 = Fine:\n- No bugs\n- 15 tests pass"
+    assert account(*review, passed) == []
     looked = ("u: look around", "a: x | task(list the modules) as c1", report)
     assert account(*looked) == []
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from refold._condense.digest.outcomes import outcomes
+from refold._condense.digest.outcomes import outcomes, repeated_failures
 from refold._condense.digest.targets import target_in, target_of
 from refold.core.messages import ToolCall
 from refold.testing import talk, view_of
@@ -198,3 +198,20 @@ def test_a_search_that_finds_nothing_is_looking_and_a_line_of_a_digest_is_read_b
     run = ToolCall("c", "bash", '{"command": "cd x && pytest tests/a.py"}')
     assert target_of(run).covers(target_in("bash `pytest -q tests/a.py`"))
     assert target_of(ToolCall("c", "Edit", '{"path": "a.py"}')).covers(target_in("Edit a.py"))
+
+
+def test_an_edit_that_never_worked_did_not_go_well_since_a_command_wrote_the_file():
+    refused = [
+        line
+        for n in range(3)
+        for line in (
+            f'a: x | edit({{"path": "a.py", "old_string": "{n}", "new_string": ""}}) as c{n}',
+            f"t! c{n} = none",
+        )
+    ]
+    by_command = [f"a: x | {command('sed -i s/1/2/ a.py')} as c8", "t: c8 = exit code 0"]
+    by_edit = ['a: x | edit({"path": "a.py", "old_string": "2", "new_string": ""}) as c9', "t: c9 = done"]
+    for later, mark in ((by_command, ""), (by_edit, " (went well later)")):
+        transcript = talk("u: go", *refused, *later)
+        (line,) = repeated_failures(view_of(transcript), transcript.messages)
+        assert line == f"edit a.py failed 3 times: error: none{mark} (turn 1)"

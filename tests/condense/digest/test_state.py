@@ -225,9 +225,13 @@ def test_after_a_rebase_the_commit_is_the_one_that_the_log_or_the_answer_names()
     rebased = (f"a: x | {shell('git rebase --autosquash main')} as c2", "t: c2 = Successfully rebased.")
     stale = told(*committed, *rebased)
     assert "last commit (turn 1): [main abc1234] x (rewritten later)" in stale
-    logged = told(*committed, *rebased, f"a: x | {shell('git log --oneline')} as c3", "t: c3 = 7654321 x\n89abcde y")
-    assert "last commit (turn 1): 7654321 x" in logged
-    answer = told(*committed, *rebased, "a: It is one now:\n```\n7654321 x\n89abcde y\n```")
-    assert "last commit (turn 1): 7654321 x" in answer
+    logged = told(*committed, *rebased, f"a: x | {shell('git log --oneline')} as c3", "t: c3 = 765432a x\n89abcde y")
+    assert "last commit (turn 1): 765432a x" in logged
+    answer = told(*committed, *rebased, "a: It is one now:\n```\n765432a x\n89abcde y\n```")
+    assert "last commit (turn 1): 765432a x" in answer
+    counted = told(*committed, *rebased, "a: It is one now:\n```\n1234567 rows\n```")
+    assert "last commit (turn 1): [main abc1234] x (rewritten later)" in counted
+    undone = told(*committed, f"a: x | {shell('git reset HEAD~1')} as c2", "t: c2 = exit code 0")
+    assert "last commit (turn 1): [main abc1234] x (rewritten later)" in undone
     before = told(*committed, f"a: x | {shell('git log --oneline')} as c3", "t: c3 = abc1234 x", *rebased)
     assert "last commit (turn 1): [main abc1234] x (rewritten later)" in before

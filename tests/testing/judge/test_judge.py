@@ -46,7 +46,7 @@ def test_an_sdk_that_is_not_installed_is_named_with_its_extra(monkeypatch):
         raise ImportError(name="botocore")
 
     monkeypatch.setattr(bedrock, "_shape", missing)
-    with pytest.raises(UsageError, match=r"needs botocore: install refold\[testing\]"):
+    with pytest.raises(UsageError, match=r"needs botocore: pip install 'refold\[testing\]'"):
         judge.problems("bedrock", {"messages": []})
 
 

@@ -56,7 +56,7 @@ NEAR = 12  # messages before a turn in which the answer that ended the last one 
 EACH = 3  # such sentences of one turn
 QUOTED_FROM = 80  # messages before a turn that may be quoted in it
 UPON = 140  # characters of a question that a ruling answers
-LINK = re.compile(r"\[([^\]\n]+)\]\([^)\s]+\)")
+LINK = re.compile(r"\[([^\[\]\n]+)\]\([^)\s]+\)")
 FRAGMENT = re.compile(r"^[ \t]*(?:[-*+•>|]|\(?\d{1,3}[.)])[ \t]+\S.*(?:\n[ \t]{2,}\S.*)*$|^\|.*$", re.M)
 ITEMS = 4  # items of a list that are an answer, where it says nothing else
 SUPPOSING = re.compile(r"(?:(?:and|but|so) )?(?:if|wenn|falls|si|se|если)\b|如果|もし", re.I)
@@ -70,10 +70,13 @@ INTRODUCED = re.compile(
     r":[ \t]*\n+ *```\w*\n((?:[^\n`]{1,120}\n){1,2}) *```[ \t]*$", re.M
 )  # a line or two that are introduced
 INTRODUCING = (":", "：", "?", "？")  # of what introduces or asks
+ANSWER = 100_000  # characters of an answer that are read
 TELLING = 60  # characters of a sentence that tells something even where it names nothing
 LONGEST = 400  # characters of the first sentence of an outcome, where that is longer than an outcome
 WITH_ITEMS = 3  # items of a list behind a sentence that tells what was done
-TAGGED = re.compile(r"^[ \t]*(?:<([a-z][\w-]*)\b[^>\n]*>(?:(?s:.*?)</\1>|.*)|::[\w-]+\{.*)", re.M)  # for a harness
+TAGGED = re.compile(
+    r"^[ \t]*(?:<([a-z][\w-]*)\b[^>\n]*>(?:(?s:.{0,4000}?)</\1>|.*)|::[\w-]+\{.*)", re.M
+)  # for a harness
 LABEL = re.compile(r"^[ \t]*\*\*([^*\n.:]{2,40})\.\*\*[ \t]+", re.M)  # in bold type before a sentence
 BOLD_LINE = re.compile(  # a heading in bold type
     r"^[ \t]*\*\*(?!(?:added|changed|fixed|updated|removed|created)\b)(?:\d+[.)] )?[^*\n:]+:?\*\*:?[ \t]*$", re.M | re.I
@@ -235,9 +238,9 @@ def rejects(message: Message) -> bool:
     return not asks(text) and REJECTS.search(text[:LOOKED_AT]) is not None
 
 
-def _how_rejected(message: Message) -> str:
-    """Return how a turn rejects the work before it: that it is wrong, or that what was wrong before is so still."""
-    return "it did not help, says" if STILL.search(own_text(message)[:LOOKED_AT]) else "rejected in"
+def _how_rejected(message: Message, rejected: str) -> str:
+    """Return how a turn rejects the work before it: as what was `rejected`, or since what was wrong before still is."""
+    return "it did not help, says" if STILL.search(own_text(message)[:LOOKED_AT]) else rejected
 
 
 @memoized
@@ -292,7 +295,8 @@ def outcome_lines(transcript: Transcript, staying: Sequence[Message]) -> tuple[s
         stays = each.answer.id in whole and text_of(whole[each.answer.id]) == text_of(each.answer)
         request = f"turn {each.turn}: {_request_line(each.request)}"
         if each.rejection:
-            lines.append(f"{request} → {_how_rejected(each.rejection)} user turn {each.rejected_in}")
+            how = _how_rejected(each.rejection, "its answer was rejected in")
+            lines.append(f"{request} → {how} user turn {each.rejected_in}")
         elif outcome := _outcome(each):
             outcome = _with_replaced(outcome, each.turn, values)
             if not stays:
@@ -328,8 +332,8 @@ def _worked_in(transcript: Transcript) -> frozenset[int]:
 def rejections(transcript: Transcript) -> tuple[str, ...]:
     """Return what was done or said that the user's next turn rejects, newest first."""
     lines = (
-        f"turn {each.turn}: {_outcome(each)} ({_how_rejected(each.rejection)} user turn {each.rejected_in}: "
-        f"{one_line(own_text(each.rejection), QUOTED)})"
+        f"turn {each.turn}: {_outcome(each)} ({_how_rejected(each.rejection, 'rejected in')} user turn "
+        f"{each.rejected_in}: {one_line(own_text(each.rejection), QUOTED)})"
         for each in reversed(endings(transcript))
         if each.rejection and _outcome(each)
     )
@@ -412,13 +416,13 @@ def _answers_before(transcript: Transcript, message: Message) -> str:
     """Return what the assistant said before a turn, in words alone: a user who quotes it decides nothing."""
     place = transcript.index[message.id]
     before = transcript.messages[max(place - QUOTED_FROM, 0) : place]
-    return "\n".join(_bare_text(each) for each in before if each.role == "assistant")
+    return " ".join(_bare_text(each) for each in before if each.role == "assistant")
 
 
 def _is_quoted(sentence: str, earlier: str) -> bool:
-    """Tell whether a sentence of a user, or many words in a row of it, are what the assistant said before."""
+    """Tell whether many words in a row of a user's sentence are what the assistant said before; few are a choice."""
     words = _bare(sentence).split()
-    runs = range(max(len(words) - QUOTING, 0) + 1)
+    runs = range(len(words) - QUOTING + 1)
     return any(f" {' '.join(words[at : at + QUOTING])} " in f" {earlier} " for at in runs)
 
 
@@ -523,7 +527,7 @@ def _gist(message: Message, *, is_question: bool) -> str:
     a sentence, or where they are all that the answer says.
     """
     text = FENCED.sub("\n", INTRODUCED.sub(_quoted, text_of(message))) if "```" in text_of(message) else prose(message)
-    text = LABEL.sub(r"\1: ", TAGGED.sub("\n", text))
+    text = LABEL.sub(r"\1: ", TAGGED.sub("\n", text[:ANSWER]))
     if no_work(text):
         return ""
     sentences = _sentences(FRAGMENT.sub("\n", BOLD_LINE.sub("", HEADING.sub("", text))))

@@ -71,7 +71,7 @@ PATCH_DELETES = re.compile(r"^\*\*\* Delete File: (.+?)\s*$", re.M)
 AGENTS = re.compile(r"(?:^|_|sub_?)(?:agent|task)s?$|^(?:delegate|dispatch)")  # tools that give work to others, by name
 # What a sub-agent lists as changed: a heading with lines below, or names behind it.
 LISTING = re.compile(
-    r"^\W*files? (?:created|changed|modified|edited|updated|added|touched)\b[^\n]*(?:\n+(?:[-*•]|\d+\.) [^\n]+)*",
+    r"^[^\w\n]*files? (?:created|changed|modified|edited|updated|added|touched)\b[^\n]*(?:\n+(?:[-*•]|\d+\.) [^\n]+)*",
     re.M | re.I,
 )
 ENTRY = re.compile(r"^(?:[-*•]|\d+\.) +[`*'\"\[]{0,3}([\w.~:@/\\-]+\.\w{1,8})(?![\w/\\])([^\n]*)", re.M)
@@ -293,6 +293,7 @@ class _Log:
         """Note that a file is a copy of another one now, or was downloaded where there is none."""
         if self.names.of(path) not in self.records:
             self.new_names.add(self.names.of(path))
+        self.work.pop(self.names.of(path), None)
         record = self._last(path)
         self._note(
             replace(record, copied=source, downloaded=not source, turn=self.turn, deleted=False, names=(), phrase="")
@@ -300,12 +301,20 @@ class _Log:
 
     def _move_folder(self, path: str, source: str) -> None:
         """Note that a folder has another path now, and with it the files below."""
-        below = f"{source}/" if source.startswith("/") else f"/{source}/"
-        for known in [name for name in self.records if below in f"/{name}"]:
-            record = self.records.pop(known)
-            above, _, rest = f"/{record.path}".partition(below) if below[1:] in record.path else ("", "", "")
-            moved = f"{above}/{path}/{rest}"[1:] if above and not path.startswith("/") else f"{path}/{rest}"
-            self._note(replace(record, path=moved) if rest else record)
+        paths = {name: plain_path(record.path) for name, record in self.records.items()}
+        roots = {""} if any(each.startswith(f"{source}/") for each in paths.values()) else set()
+        if not roots and not source.startswith("/"):  # files may have been named from the root
+            roots = {
+                f"{each.partition(f'/{source}/')[0]}/"
+                for each in paths.values()
+                if f"/{source}/" in each and each[0] == "/"
+            }
+        if len(roots) == 1:  # with several nobody knows which of the folders was moved
+            (root,) = roots
+            below, to = f"{root}{source}/", path if path.startswith("/") else f"{root}{path}"
+            for known, each in paths.items():
+                if each.startswith(below):
+                    self._note(replace(self.records.pop(known), path=f"{to}/{each.removeprefix(below)}"))
         self._note(FileRecord(path, turn=self.turn, first=next(self.order), source=source))
 
     def _move(self, path: str, source: str) -> None:
@@ -334,6 +343,7 @@ class _Log:
         below = [known for known in self.records if known == name or known.startswith(f"{name}/")]
         for known in below:
             record = self.records.pop(known)
+            self.work.pop(known, None)
             fresh = record.created or (record.came and not record.edits)
             if not fresh or (deliberate and record.turn < self.turn):
                 self.records[known] = replace(record, deleted=True, turn=self.turn, names=(), phrase="")

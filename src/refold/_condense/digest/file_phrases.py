@@ -39,15 +39,19 @@ SMALL = 2  # lines that edits change in all, where the phrase is the line
 SHORTEST, BEGINNING = 12, 80  # characters of such a line at least, and of one that is the first of more
 BACK = 4  # messages before an edit in which it may be announced
 SETTINGS = re.compile(r"\.(?:json[c5]?|toml|ya?ml|ini|cfg|conf|properties|env)$|(?:^|[/\\])\.env[\w.]*$", re.I)
-KEY = re.compile(r"^\s*(?:export )?[\"']?([A-Za-z_$][\w.$-]*)[\"']?[ \t]*[:=][ \t]*(?![{\[|>&]?\s*$)(.+?),?\s*$", re.M)
+KEY = re.compile(
+    r"^[ \t]*(?:export )?[\"']?([A-Za-z_$][\w.$-]*)[\"']?[ \t]*[:=][ \t]*(?![{\[|>&]?[ \t]*$)(.+?),?[ \t]*$", re.M
+)
+SECRETS = re.compile(r"(?:^|[/\\])\.env[\w.]*$")  # files of settings that programs read their keys from
+SECRET = re.compile(r"key|token|secret|passw|credential|auth", re.I)  # in the name of a setting
 TABLES = re.compile(
-    r"^\s*(create|alter|drop) (?:temp(?:orary)? )?(?:table|view|materialized view)\s+(?:if (?:not )?exists )?[\"`\[]?"
-    r"([\w.]+)",
+    r"^[ \t]*(create|alter|drop) (?:temp(?:orary)? )?(?:table|view|materialized view)\s+(?:if (?:not )?exists )?"
+    r"[\"`\[]?([\w.]+)",
     re.I | re.M,
 )
 SQL = re.compile(r"\.sql$", re.I)
-NAMED = re.compile(r"[\w.@~/\\:-]*[\w-]\.\w{1,8}(?![\w/\\])")  # what may be a path in a text
-LINK = re.compile(r"\[([^\]\n]*)\]\([^)\n]*\)")
+NAMED = re.compile(r"(?<![\w.@~/\\:-])[\w.@~/\\:-]*[\w-]\.\w{1,8}(?![\w/\\])")  # what may be a path in a text
+LINK = re.compile(r"\[([^\[\]\n]*)\]\([^)\n]*\)")
 BULLET = re.compile(r"^\s*(?:[-*•|]|\d+[.)]|#{1,6})\s+")
 BEHIND = re.compile(
     r"^[`*_'\")\]]*\s*(?:\([^()]*\)\s*)?(?::(?!\d)|[|–—]|-+>?|→)\s*[*_]*\s*(?=\w|[`*_\"'(])"
@@ -205,7 +209,9 @@ def _settings(work: FileWork) -> str:
         for key in old.keys() - new.keys():
             now.pop(key, None)
     pairs = [
-        f"{key}: {' → '.join(filter(None, (_value(before[key]), _value(value))))}"
+        f"{key}: changed"  # a secret is not carried on
+        if SECRETS.search(work.path) or SECRET.search(key)
+        else f"{key}: {' → '.join(filter(None, (_value(before[key]), _value(value))))}"
         for key, value in now.items()
         if value != before[key]
     ]
@@ -226,9 +232,11 @@ def _tables(work: FileWork) -> str:
     """Return the tables that statements of SQL create, change or drop."""
     tables: dict[str, dict[str, None]] = {}
     for change in work.changes:
-        text = change.new if isinstance(change, TextReplaced) else change.text
+        text, old = (change.new, change.old) if isinstance(change, TextReplaced) else (change.text, "")
+        before = TABLES.findall(old[:LOOKED_AT])
         for act, name in TABLES.findall(text[:LOOKED_AT]):
-            tables.setdefault(f"{act.lower()}s", {})[name] = None
+            if (act, name) not in before:
+                tables.setdefault(f"{act.lower()}s", {})[name] = None
     return _whole("; ".join(f"{act} table {', '.join(names)}" for act, names in tables.items()))
 
 

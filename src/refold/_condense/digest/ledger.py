@@ -20,7 +20,7 @@ from refold._condense.digest.outcomes import answered, failed
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.turns import turn_numbers, turns_at, turns_in_work
 from refold._condense.pasted import without_pasted
-from refold._salience.atoms import names_of
+from refold._salience.atoms import names_of, spoken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,8 +36,8 @@ FEWEST, MOST = 2, 12  # items of a list whose account is kept
 NUMBERED = re.compile(r"^[ \t]*\(?(\d{1,2})[.):][ \t]+(\S.*)$", re.M)
 BULLET = re.compile(r"^(?:[-*•]|\d{1,2}[.)])[ \t]+(\S.*)$", re.M)
 SPOKEN_OF = re.compile(  # an item, by its number
-    r"\b(?:items?|points?|steps?|tasks?|findings?|issues?|numbers?|no\.)[ \t]*"
-    r"#?(\d{1,2}(?:(?:,| and| &|, and) #?\d{1,2})*)(?![\w/]|\.\d)",
+    r"\b(?:items?|points?|tasks?|findings?|numbers?)[ \t]*#?("
+    r"\d{1,2}(?:(?:,| and| &|, and) #?\d{1,2})*)(?![\w/]|\.\d)",
     re.I,
 )
 NOTHING_TO_DO = re.compile(
@@ -48,7 +48,12 @@ NOTHING_TO_DO = re.compile(
 )
 FINISHED = re.compile(r"\b(?:done|fixed|finished|completed?|implemented|addressed|resolved)\b|✅", re.I)
 LATER = re.compile(r"\b(?:remaining|remains?|still|later|pending|left|open|not yet)\b", re.I)
-REVIEWS = re.compile(r"review|audit|\bbugs?\b", re.I)  # what another agent is asked for
+# What says that something is to be done, or was not.
+UNDONE = re.compile(
+    r"\b(?:not|never|cannot|could|should|must|would|needs?|to be|before|once|if|when|until|unless)\b|n['’]t\b", re.I
+)
+REVIEWS = re.compile(r"\b(?:code[ -])?review|\baudit|\bbugs?\b", re.I)  # what another agent is asked for
+OF_A_FILE = re.compile(r"\.[A-Za-z]\w{0,7}$")
 
 
 def ledger(view: View) -> Iterator[str]:
@@ -100,10 +105,11 @@ def _states(sentence: str) -> Iterator[tuple[int, str]]:
     for place, match in enumerate(spoken):
         end = spoken[place + 1].start() if place + 1 < len(spoken) else len(sentence)
         words = sentence[0 if place == 0 else match.start() : end]
-        if LATER.search(words):
+        if words.rstrip().endswith("?"):
             continue
-        done = "done" if FINISHED.search(words) else "in work"
+        done = "done" if FINISHED.search(words) and not UNDONE.search(words) else "in work"
         state = "checked, nothing to do" if NOTHING_TO_DO.search(words) else done
+        state = "open" if LATER.search(words) else state
         yield from ((int(number), state) for number in re.findall(r"\d+", match[1]))
 
 
@@ -116,9 +122,10 @@ def _findings(view: View, since: int) -> Iterator[str]:
             if failed(call, result):
                 continue
             changed |= {path.replace("\\", "/").rpartition("/")[2] for path in writes(call)}
-            if AGENTS.search(plain_name(call.name)) and REVIEWS.search(call.arguments):
+            if AGENTS.search(plain_name(call.name)) and REVIEWS.search(spoken(call)):
                 findings = BULLET.findall(result.text)
                 for words in findings[:MOST] if len(findings) >= FEWEST else ():
-                    if changed.isdisjoint(name.rpartition("/")[2] for name in names_of(words)):
+                    files = {name.rpartition("/")[2] for name in names_of(words) if OF_A_FILE.search(name)}
+                    if files and changed.isdisjoint(files):
                         yield f"open finding: {one_line(words.replace('**', ''), FINDING)}"
                 return

@@ -194,7 +194,8 @@ def repeated_failures(view: View, messages: Sequence[Message], later: Sequence[M
                 line = call_line(call)
                 ways.setdefault(line, Counter())[ended(call, result) or one_line(result.text, REASON)] += 1
                 if line not in ends:
-                    since = [each for place, each in passed if place > at and each]
+                    # a shell command that wrote the file does not show that the tool which failed works now
+                    since = [each for place, each in passed if place > at and each and not each.looks]
                     well = PASSED_LATER if _passed_later(call, result, since) else ""
                     ends[line] = f"{well}{f' (turn {turns[at]})' if at >= 0 and turns[at] else ''}"
     return tuple(

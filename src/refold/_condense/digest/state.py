@@ -66,10 +66,10 @@ INTENT = re.compile(
 COMMITTED = re.compile(r"^\[[^\]\n]+ [0-9a-f]{7,40}\] .+$", re.M)
 # What rewrites commits, so that their ids are those of none any more, and how the newest is shown.
 REWRITES = re.compile(
-    r"\bgit(?: -[cC] \S+)* (?:rebase|reset|filter-branch|filter-repo)\b(?! (?:-q )?(?:--abort|HEAD\b))"
+    r"\bgit(?: -[cC] \S+)* (?:rebase|reset|filter-branch|filter-repo)\b(?! (?:-q )?(?:--abort|HEAD(?![\w~^@])))"
 )
 LOGS = re.compile(r"\bgit(?: -[cC] \S+)* (?:log|rev-parse)\b(?!.*--(?:reverse|all)\b)")
-LOGGED = re.compile(r"^(?:\* )?[0-9a-f]{7,40}\b.*", re.M)
+LOGGED = re.compile(r"^(?:\* )?(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{7,40}\b.*", re.M)  # a number alone is no id
 NO_COMMIT = re.compile(r"^(?:nothing (?:added )?to commit|no changes added to commit)\b", re.M)
 COMMIT = re.compile(  # the part of a line of commands that commits
     r"""\bgit(?: -[cC] \S+)* commit\b(?![-/])(?:'[^']*'|"(?:\\.|[^"\\])*"|[^'"|;&\n])*"""
