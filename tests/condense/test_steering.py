@@ -112,3 +112,14 @@ def test_what_the_assistant_said_long_ago_of_what_is_asked_for_is_kept():
 
 def test_a_turn_that_only_says_to_go_on_asks_for_what_the_turn_before_it_asked():
     assert "Part 16: the river is read" in told("Now write the river.", "a: I begin.", "u: continue")
+
+
+def test_what_was_looked_up_for_a_turn_that_has_ended_is_kept_where_the_next_one_asks_for_it():
+    row = "Kassel; 17,2; 403,9"
+    lines = ["u: Look around."]
+    for number, output in enumerate([around(row), *map(filling, range(20))]):
+        lines += [f"a: next | search_tables(place{number}) as c{number}", f"t: c{number} = {output}"]
+    lines += ["a: I have seen all of it.", "u: Wie hoch ist die Zahl von Kassel?"]
+    view = view_of(talk(*lines), window=10**7, goal=10**6)
+    view = view_of(talk(*lines), window=10**7, goal=int(view.tokens * 0.04))
+    assert row in "\n".join(text for message in view.after(Fit().edits(view)).messages for text in texts(message))

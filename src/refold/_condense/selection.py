@@ -112,6 +112,7 @@ class Selection:
         units = list(_units(draft, log, worth, areas))
         scores = scores_of(draft.view.transcript)
         weigh(_steered(draft, units, scores), scores, draft.view.goal_tokens)
+        _raise_prices(draft, units, scores)
         answering = list(_answering(draft, units))
         weigh_answers(answering, scores, draft.view.goal_tokens)
         _weigh_questions(answering, draft.view.transcript, draft.view.goal_tokens)
@@ -229,8 +230,6 @@ def _units(draft: Draft, log: ReductionLog, worth: Mapping[str, float], areas: R
     newer = NEWER / max(len(draft.base), 1)
     answers = {position: READ * FADING**age for age, position in enumerate(reversed(areas.answers))}
     batch_of: dict[int, Unit] = {}
-    index = draft.view.transcript.index
-    ended = max((index[id] for id in turn_ends(draft.view.transcript)), default=-1)
     for batch in reversed(log.segments):
         atoms = frozenset().union(*(mentioned_in(draft.messages[position]) for position in batch))
         pointed = POINTED if len(batch) == 1 and draft.base[batch.start].role == "user" else 0.0
@@ -246,8 +245,24 @@ def _units(draft: Draft, log: ReductionLog, worth: Mapping[str, float], areas: R
             extra = _extra(draft, reduction, worth) + (UNSEEN if position in areas.fresh else 0.0)
             if reduction.words and not reduction.harness:
                 extra += answers.get(position, 0.0)
-            first, price = batch_of.get(position), _price(draft, reduction, ended)
-            yield from _pieces(draft, reduction, first, price, extra, NEW + newer * position)
+            yield from _pieces(draft, reduction, batch_of.get(position), extra, NEW + newer * position)
+
+
+def _raise_prices(draft: Draft, units: Iterable[Unit], scores: Scores) -> None:
+    """Let lines of what was settled since cost more, but for those that the newest request asks for."""
+    index = draft.view.transcript.index
+    ended = max((index[id] for id in turn_ends(draft.view.transcript)), default=-1)
+    prices: dict[int, float] = {}
+    for unit in units:
+        lines = unit.of if isinstance(unit.of, Lines) else None
+        reduction = lines.reduction if lines else unit.of if isinstance(unit.of, Reduction) else None
+        if reduction is None or reduction.result is None:
+            continue
+        if id(reduction) not in prices:
+            prices[id(reduction)] = _price(draft, reduction, ended)
+        place = (draft.base[reduction.position].id, reduction.result.at)
+        if lines is None or lines.segment.start not in scores.requested.get(place, {}):
+            unit.cost = max(unit.cost * prices[id(reduction)], 1)
 
 
 def _weigh_directives(draft: Draft, units: Iterable[Unit], areas: Regions) -> None:
@@ -376,10 +391,8 @@ def _price(draft: Draft, reduction: Reduction, ended: int) -> float:
     return LOOKED_UP if looks_up and transcript.index[message.id] < ended else 1.0
 
 
-def _pieces(
-    draft: Draft, reduction: Reduction, first: Unit | None, price: float, extra: float, news: float
-) -> list[Unit]:
-    """Return the parts in which what a move took away can come back, each behind `first`, at `price` times its size."""
+def _pieces(draft: Draft, reduction: Reduction, first: Unit | None, extra: float, news: float) -> list[Unit]:
+    """Return the parts in which what a move took away can come back, each behind `first`."""
     position, text = reduction.position, _text_of(draft, reduction)
     if text:
         some = _segments(draft, reduction, text)
@@ -388,14 +401,14 @@ def _pieces(
         else:
             by_segment = (frozenset(),) * len(some)
         if len(some) == 1:
-            cost = max(reduction.saved * price, 1)
+            cost = max(reduction.saved, 1)
             return [Unit(Lines(position, reduction, some[0]), cost, some[0].atoms, first, extra, news, by_segment[0])]
         count = draft.view.counter.text
         tokens, marker = count(text) / len(text), count(MARKER)
         return [
             Unit(
                 Lines(position, reduction, segment),
-                max(((segment.stop - segment.start) * tokens + marker) * price, 1),
+                max((segment.stop - segment.start) * tokens + marker, 1),
                 *(segment.atoms, first, extra, news, statements),
             )
             for segment, statements in zip(some, by_segment, strict=True)
@@ -406,7 +419,7 @@ def _pieces(
         return []
     calls = [spoken(part) for part in parts if isinstance(part, ToolCall)]
     atoms = frozenset().union(*map(names_of, calls), *map(words_between, calls))
-    return [Unit(reduction, max(reduction.saved * price, 1), atoms, first, extra, news)]
+    return [Unit(reduction, max(reduction.saved, 1), atoms, first, extra, news)]
 
 
 def _text_of(draft: Draft, reduction: Reduction) -> str:
