@@ -354,9 +354,10 @@ class Planner:
         try:
             async with self._keeper.lease(conversation):
                 plan = await work
-                async with conversation.lock:
-                    if not await self.sync_plans(target) and _fits(conversation, plan):
-                        await self._adopt(target, plan, reason_of(plan))
+            # The lock comes before the lease, as in a request: one that holds the lock may wait for the lease.
+            async with conversation.lock, self._keeper.lease(conversation):
+                if not await self.sync_plans(target) and _fits(conversation, plan):
+                    await self._adopt(target, plan, reason_of(plan))
         except CompactionAborted as failed:
             self._metrics.failed(str(failed))
         except StoreError:
