@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -97,3 +98,17 @@ def test_the_process_for_large_plans_leaves_an_interrupt_to_the_gateway(gateway,
     again = call(serving.url, body=chat(10), headers={"x-refold-session": "other"})[1]
     assert again["x-refold-done"] == "compacted"
     assert made in multiprocessing.active_children()
+
+
+def test_a_compaction_by_hand_goes_on_when_one_beside_the_traffic_has_its_plan(gateway, controlled, tmp_path):
+    begun, go_on = threading.Event(), threading.Event()
+    controlled.actions.append(lambda: (begun.set(), go_on.wait(30)))
+    serving, _ = gateway(window=26_000, policy=controlled.path, background=True, store=str(tmp_path / "gateway.db"))
+    id = call(serving.url, body=chat(9))[1]["x-refold-conversation"]
+    assert begun.wait(10)
+    with ThreadPoolExecutor(1) as clients:  # it holds the conversation's lock, and waits for the lease
+        by_hand = clients.submit(call, serving.url, "POST", f"/v1/sessions/{id}/compact", {})
+        time.sleep(0.3)
+        controlled.actions.clear()
+        go_on.set()
+        assert by_hand.result(timeout=20)[0] == 200

@@ -354,8 +354,8 @@ class Planner:
         try:
             async with self._keeper.lease(conversation):
                 plan = await work
-            # The lock comes before the lease, as in a request: one that holds the lock may wait for the lease.
-            async with conversation.lock, self._keeper.lease(conversation):
+            # Without the lease: a request that has the lock may wait for it. The revision tells who was first.
+            async with conversation.lock:
                 if not await self.sync_plans(target) and _fits(conversation, plan):
                     await self._adopt(target, plan, reason_of(plan))
         except CompactionAborted as failed:
