@@ -322,3 +322,10 @@ def test_a_choice_in_the_words_of_an_offer_is_a_ruling():
     )
     (ruling,) = rulings(view_of(transcript, window=20_000), transcript.messages)
     assert ruling.startswith("user turn 2: use sqlite instead of postgres")
+
+
+def test_an_outcome_is_whole_sentences_within_its_length():
+    sentences = " ".join(f"Changed `load_{n}` to read one file only." for n in range(20))
+    (line,) = outcome_lines(talk("u: go", f"a: {sentences}", "u: and now?"), ())
+    assert line.endswith("to read one file only.")
+    assert len(line) < 300

@@ -70,7 +70,7 @@ INTRODUCED = re.compile(
     r":[ \t]*\n+ *```\w*\n((?:[^\n`]{1,120}\n){1,2}) *```[ \t]*$", re.M
 )  # a line or two that are introduced
 INTRODUCING = (":", "：", "?", "？")  # of what introduces or asks
-ANSWER = 100_000  # characters of an answer that are read
+READ = 100_000  # characters of an answer in which its result is looked for
 TELLING = 60  # characters of a sentence that tells something even where it names nothing
 LONGEST = 400  # characters of the first sentence of an outcome, where that is longer than an outcome
 WITH_ITEMS = 3  # items of a list behind a sentence that tells what was done
@@ -413,17 +413,17 @@ def _reverted(transcript: Transcript) -> dict[MessageId, int]:
 
 
 def _answers_before(transcript: Transcript, message: Message) -> str:
-    """Return what the assistant said before a turn, in words alone: a user who quotes it decides nothing."""
+    """Return what the assistant said before a turn, in words between blanks: a user who quotes it decides nothing."""
     place = transcript.index[message.id]
     before = transcript.messages[max(place - QUOTED_FROM, 0) : place]
-    return " ".join(_bare_text(each) for each in before if each.role == "assistant")
+    return f" {' '.join(_bare_text(each) for each in before if each.role == 'assistant')} "
 
 
 def _is_quoted(sentence: str, earlier: str) -> bool:
     """Tell whether many words in a row of a user's sentence are what the assistant said before; few are a choice."""
     words = _bare(sentence).split()
     runs = range(len(words) - QUOTING + 1)
-    return any(f" {' '.join(words[at : at + QUOTING])} " in f" {earlier} " for at in runs)
+    return any(f" {' '.join(words[at : at + QUOTING])} " in earlier for at in runs)
 
 
 def _is_over(sentence: str) -> bool:
@@ -527,7 +527,7 @@ def _gist(message: Message, *, is_question: bool) -> str:
     a sentence, or where they are all that the answer says.
     """
     text = FENCED.sub("\n", INTRODUCED.sub(_quoted, text_of(message))) if "```" in text_of(message) else prose(message)
-    text = LABEL.sub(r"\1: ", TAGGED.sub("\n", text[:ANSWER]))
+    text = LABEL.sub(r"\1: ", TAGGED.sub("\n", text[:READ]))
     if no_work(text):
         return ""
     sentences = _sentences(FRAGMENT.sub("\n", BOLD_LINE.sub("", HEADING.sub("", text))))
@@ -564,9 +564,7 @@ def _topics(text: str) -> list[str]:
     entries = (
         (match[0].strip(" #*:\n"), _of_item(item[0]))
         for match in chain(HEADING.finditer(text), BOLD_LINE.finditer(text))
-        if (
-            item := FRAGMENT.match(text, match.end() + len(text[match.end() :]) - len(text[match.end() :].lstrip("\n")))
-        )
+        if (item := FRAGMENT.search(text, match.end())) and not text[match.end() : item.start()].strip()
     )
     return [f"{heading}: {items[0]}" for heading, items in entries if items and _tells(items[0])][:WITH_ITEMS]
 
