@@ -1,6 +1,9 @@
+import asyncio
+
 import pytest
 from sqlalchemy import make_url
 
+from refold.errors import StoreLocked
 from refold.sessions import SQLStore, open_store
 from refold.sessions._stores.engines import Postgres
 from tests.stores.contract import Contract
@@ -19,6 +22,33 @@ class TestPostgres(Contract):
                 "SELECT DISTINCT schemaname FROM pg_tables WHERE tablename IN ('sessions', 'messages', 'refold_version')"
             )
             assert [row[0] for row in found] == ["refold"]
+
+
+def test_a_version_is_asked_for_on_the_event_loop_also_after_the_server_has_ended_the_connection(postgres_url):
+    async def asked(store):
+        found = [await store.aversion("a"), await store.aversion("none")]
+        with store._database.engine.connect() as connection:
+            end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE 'SELECT created, seq %%'"
+            assert connection.exec_driver_sql(end).scalar() == 1
+        return [*found, await store.aversion("a"), await store.aversion("a")]
+
+    with open_store(postgres_url) as store:
+        head = store.append("a", chained("one"), store.create("a", "openai-chat").tip)
+        version = head.created, head.seq
+        assert asyncio.run(asked(store)) == [version, None, version, version]
+
+
+def test_a_version_that_does_not_come_in_time_is_an_error(postgres_url):
+    async def asked(store):
+        with store._database.engine.begin() as connection:
+            connection.exec_driver_sql("LOCK TABLE sessions IN ACCESS EXCLUSIVE MODE")
+            with pytest.raises(StoreLocked):
+                await store.aversion("a")
+        return await store.aversion("a")
+
+    with open_store(postgres_url, timeout=0.2) as store:
+        head = store.create("a", "openai-chat")
+        assert asyncio.run(asked(store)) == (head.created, head.seq)
 
 
 def test_options_of_the_url_stay_beside_ours(postgres_url):

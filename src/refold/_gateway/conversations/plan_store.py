@@ -121,7 +121,7 @@ class PlanStore:
             return False
         session = conversation.session_id or conversation.id
         try:
-            version = await self._run(lambda: self._store.version(session))
+            version = await self._access.version(session)
         except StoreError:
             return False
         return conversation.check_store(session, version)

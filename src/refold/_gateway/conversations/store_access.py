@@ -49,10 +49,21 @@ class StoreAccess:
         """
         if self.local and size < AT_ONCE:
             return work()
+        return await self._watched(lambda: finished(asyncio.to_thread(work)))
+
+    async def version(self, session: str) -> tuple[float, int] | None:
+        """Return the version of a session, which requests wait for.
+
+        Raises:
+            StoreError: the store failed; at once where it is known to fail.
+        """
+        return await self._watched(lambda: self._store.aversion(session))
+
+    async def _watched(self, work: Callable[[], Awaitable[T]]) -> T:
         if self.down:
             raise StoreError(f"{self._store.name} does not work at present: a write is tried every {RETRY:g} s")
         try:
-            return await finished(asyncio.to_thread(work))
+            return await work()
         except (SessionNotFound, WriteConflict):
             raise
         except StoreCorrupt:  # of one conversation; where it is the whole store, no write succeeds either

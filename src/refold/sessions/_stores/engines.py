@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
+    from refold.sessions._stores.async_versions import AsyncVersions
+
 __all__ = ["Database", "Postgres", "SQLite"]
 
 LOCK = 7_733_653  # advisory lock of one store; shared by writers, exclusive for a delete or an upgrade
@@ -41,6 +43,7 @@ class Database(Protocol):
     engine: Engine
     reading: Engine  # the same connections; all that one transaction reads is of one moment
     single: Engine  # the same connections, for one statement: no transaction is begun and ended around it
+    versions: AsyncVersions | None  # where the database can be asked on an event loop
     read_only: bool
 
     def turn(self) -> AbstractContextManager[None]:
@@ -89,6 +92,7 @@ class SQLite:
 
         self.reading: Engine = self.engine
         self.single: Engine = self.engine
+        self.versions: AsyncVersions | None = None
 
         @event.listens_for(self.engine, "connect")
         def connected(native: Any, _: Any) -> None:
@@ -179,19 +183,24 @@ class Postgres:
         if isinstance(from_url, str):
             options = f"{from_url} {options}"
         query = {key: value for key, value in url.query.items() if key != "options"}
+        arguments = {
+            "options": options,
+            "connect_timeout": max(2, round(timeout)),
+            # a server that is gone without a word is noticed before the system gives up after minutes
+            "tcp_user_timeout": max(2_000, wait),
+        }
         self.engine = create_engine(
             url.set(drivername="postgresql+psycopg", query=query),
-            # the last one: a server that is gone without a word is noticed before the system gives up after minutes
-            connect_args={
-                "options": options,
-                "connect_timeout": max(2, round(timeout)),
-                "tcp_user_timeout": max(2_000, wait),
-            },
+            connect_args=arguments,
             pool_timeout=max(timeout, 0.1),
             pool_pre_ping=True,  # a server may have been restarted since
         )
         self.reading: Engine = self.engine.execution_options(isolation_level="REPEATABLE READ")
         self.single: Engine = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+        from refold.sessions._stores.async_versions import AsyncVersions  # it needs the driver, which is an extra
+
+        address = self.engine.dialect.create_connect_args(self.engine.url)[1]
+        self.versions: AsyncVersions | None = AsyncVersions({**address, **arguments}, self.name, max(timeout, 0.1))
 
     @contextmanager
     def turn(self) -> Iterator[None]:

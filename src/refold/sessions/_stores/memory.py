@@ -102,6 +102,10 @@ class MemoryStore(Writing):
         head = self._sessions.get(session)
         return None if head is None else (head.created, head.seq)
 
+    async def aversion(self, session: str) -> tuple[float, int] | None:
+        """Return the same as `version`."""
+        return self.version(session)
+
     def entries(
         self, session: str, kinds: Sequence[str] = (), after: int = 0, upto: int | None = None
     ) -> tuple[StoredEntry, ...]:

@@ -90,7 +90,7 @@ class Write(Struct, frozen=True):
 
 
 class Store(Protocol):
-    """Where sessions outlive a process. All methods are synchronous, and each write happens completely or not at all.
+    """Where sessions outlive a process. All methods but `aversion` are synchronous; a write happens completely or not.
 
     Sessions of different owners share nothing, not even equal messages.
 
@@ -133,6 +133,9 @@ class Store(Protocol):
 
     def version(self, session: str) -> tuple[float, int] | None:
         """Return when a session was created and how many entries it has, at the least cost; None without it."""
+
+    async def aversion(self, session: str) -> tuple[float, int] | None:
+        """Return the same without blocking the event loop."""
 
     def entries(
         self, session: str, kinds: Sequence[str] = (), after: int = 0, upto: int | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
@@ -41,7 +41,7 @@ from refold.sessions._stores.protocol import (
     Writing,
 )
 from refold.sessions._stores.search_terms import terms, words_of
-from refold.sessions._stores.store_errors import map_database_errors
+from refold.sessions._stores.store_errors import Disconnected, map_database_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -132,6 +132,15 @@ class SQLStore(Writing):
         with map_database_errors(self.name), self._database.single.connect() as connection:
             row = connection.execute(_VERSION, {"session": session}).first()
         return None if row is None else (row[0], row[1])
+
+    async def aversion(self, session: str) -> tuple[float, int] | None:
+        """Return the same as `version` without blocking the event loop."""
+        import asyncio  # slow to import, and many programs need none of it
+
+        if (versions := self._database.versions) is not None:
+            with suppress(Disconnected):
+                return await versions.version(session)
+        return await asyncio.to_thread(self.version, session)
 
     def entries(
         self, session: str, kinds: Sequence[str] = (), after: int = 0, upto: int | None = None
@@ -303,6 +312,8 @@ class SQLStore(Writing):
     def close(self) -> None:
         """Close connections."""
         self._database.engine.dispose()
+        if self._database.versions is not None:
+            self._database.versions.close()
 
     def _now(self, connection: Connection) -> float:
         return self._database.now(connection) if self._clock is None else self._clock()

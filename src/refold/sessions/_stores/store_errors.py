@@ -15,7 +15,7 @@ from refold.sessions._stores.head import DAMAGED, corrupt_store
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["map_database_errors"]
+__all__ = ["Disconnected", "map_database_errors"]
 
 # The low byte of SQLite's codes, and the class or code of PostgreSQL's.
 _SQLITE: dict[int, type[StoreError]] = {
@@ -42,6 +42,10 @@ _REMEDY = {
     StoreCorrupt: DAMAGED,
     StoreError: "could not be used",
 }
+
+
+class Disconnected(Exception):  # the caller asks over another connection
+    """A connection to a database has failed, which says nothing of the database."""
 
 
 @contextmanager
