@@ -256,6 +256,58 @@ def test_a_store_that_breaks_lets_requests_pass(tmp_path):
             shutil.rmtree(place)
 
 
+def test_what_one_replica_deletes_no_other_remembers(store):
+    more = {"window": 16_000, "background": False, "store": store}
+    with (
+        ScriptedProvider(["ok"]) as provider,
+        standing(provider, **more) as one,
+        standing(provider, **more) as two,
+    ):
+        headers = call(one.url, body=chat(9))[1]
+        plan, id = headers["x-refold-plan"], headers["x-refold-conversation"]
+        assert call(two.url, body=chat(9))[1]["x-refold-plan"] == plan
+        assert call(one.url, "DELETE", f"/v1/sessions/{id}")[0] == 200
+        assert json.loads(call(two.url, "GET", "/v1/sessions")[2])["sessions"] == []
+        assert call(two.url, "GET", f"/v1/sessions/{id}")[0] == 404
+        assert json.loads(call(two.url, "GET", f"/v1/recall/{plan}")[2])["messages"] == []
+        assert call(two.url, body=chat(9), headers={"x-refold-trigger": "never"})[1]["x-refold-done"] == "forwarded"
+        assert provider.received[-1].body == chat(9), "the client's messages, under no plan"
+    with open_store(store) as stored:
+        assert stored.sessions() == ()
+
+
+def test_a_request_after_a_deletion_at_another_replica_begins_a_conversation_of_its_own(store):
+    more = {"window": 16_000, "background": False, "store": store}
+    with (
+        ScriptedProvider(["ok"]) as provider,
+        standing(provider, **more) as one,
+        standing(provider, **more) as two,
+    ):
+        first = call(two.url, body=chat(9))[1]
+        call(one.url, "DELETE", f"/v1/sessions/{first['x-refold-conversation']}")
+        again = call(two.url, body=chat(9))[1]
+        assert again["x-refold-done"] == "compacted"
+        assert two.gateway.metrics.total_compactions == 2, "anew, and not by the plan that was deleted"
+        kept = json.loads(call(one.url, "GET", f"/v1/sessions/{again['x-refold-conversation']}")[2])
+        assert [plan["messages"] for plan in kept["plans"]] == [len(chat(9)["messages"])]
+
+
+def test_what_is_deleted_at_one_replica_while_another_compacts_it_is_not_stored_anew(store, controlled):
+    more = {"window": 16_000, "background": False, "store": store}
+    with (
+        ScriptedProvider(["ok"]) as provider,
+        standing(provider, **more) as one,
+        standing(provider, **more, policies={"gpt-4o-mini": controlled.path}) as two,
+    ):
+        id = call(two.url, body=chat(9))[1]["x-refold-conversation"]
+        deleted = []
+        controlled.actions.append(lambda: deleted.append(call(one.url, "DELETE", f"/v1/sessions/{id}")[0]))
+        assert call(two.url, body=chat(18, model="gpt-4o-mini"))[0] == 200
+        assert deleted == [200]
+    with open_store(store) as stored:
+        assert stored.sessions() == ()
+
+
 def test_what_one_replica_kept_another_recalls_rewinds_and_counts_as_used(store):
     more = {"window": 16_000, "background": False, "store": store}
     with (

@@ -200,7 +200,7 @@ class Admin:
         """Return originals by a message's id, by the plan or message that replaces them, or by words of their text."""
         what = what.strip().strip("[]")
         ids = [MessageId(what)] if what.startswith("b2:") else []
-        conversation = self._lookup.find(session, owner)
+        conversation = await self._lookup.current(session, owner)
         if not ids:
             for each in [conversation] if conversation is not None else self._lookup.visible(owner):
                 ids = hidden_by(each.plans, what)
@@ -266,7 +266,7 @@ class Admin:
             raise GatewayError(400, 'compact takes {"keep_recent": tokens, "instructions": words}', "bad_body")
         wish, model = _wish(body), body.get("model", "")
         model = string_of(model)
-        conversation = self._lookup.find(id, owner)
+        conversation = await self._lookup.current(id, owner)
         head = await self._keeper.head(id, owner) if conversation is None else None
         if head is not None and not id.startswith(GATEWAY_IDS):
             done = await self._planner.compact_session(id, wish.instructions, wish.keep_recent, model)
@@ -287,9 +287,15 @@ class Admin:
     async def _list_sessions(self, request: Request) -> Response:
         owner = request.state.caller.sees
         sessions: dict[str, Json] = {}
-        for conversation in reversed(self._lookup.visible(owner)[-MAX_LISTED:]):
-            sessions[conversation.session_id or conversation.id] = _summary(conversation)
-        for head in (await self._keeper.sessions(owner))[:MAX_LISTED]:
+        known = [(each.session_id, each) for each in reversed(self._lookup.visible(owner)[-MAX_LISTED:])]
+        sessions_stored = await self._keeper.sessions(owner)
+        stored_ids = {head.id for head in sessions_stored}
+        for session, conversation in known:
+            if session and session not in stored_ids and await self._keeper.is_deleted(conversation):
+                self._tracks.forget(conversation.id, deleted=True)
+            else:
+                sessions[conversation.session_id or conversation.id] = _summary(conversation)
+        for head in sessions_stored[:MAX_LISTED]:
             stored = {"format": head.format, "messages": head.messages, "stored": True, "touched": head.touched}
             stored |= {"owner": head.owner} if head.owner else {}
             sessions[head.id] = {"id": head.id, "plans": None, **stored} | sessions.get(head.id, {}) | {"stored": True}
@@ -298,7 +304,7 @@ class Admin:
     async def _session(self, request: Request) -> Response:
         """Return one conversation with its plans, or delete it."""
         id, owner = _session_id(request), request.state.caller.sees
-        conversation = self._lookup.find(id, owner)
+        conversation = await self._lookup.current(id, owner)
         if request.method != "DELETE":
             plans = conversation.plans if conversation is not None else await self._keeper.plans(id, owner)
             return _json({**_summary_of(id, conversation), "plans": [_plan(plan) for plan in plans]})
@@ -312,7 +318,8 @@ class Admin:
     async def _rewind_session(self, request: Request) -> Response:
         id, caller = _session_id(request), request.state.caller
         owner = caller.sees
-        conversation, to = self._lookup.find(id, owner), _to(await self._body(request))
+        to = _to(await self._body(request))
+        conversation = await self._lookup.current(id, owner)
         if conversation is None:
             remaining = _until(await self._keeper.plans(id, owner), to)
             await self._keeper.rewound(id, [plan.id for plan in remaining], caller.name)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from refold import formats
 from refold._gateway.conversations.conversation import ReportedUsage
+from refold._gateway.conversations.failed import ConversationDeleted
 from refold._gateway.conversations.planner import CompactionAborted
 from refold._gateway.conversations.plugin import CompactionTarget
 from refold._gateway.conversations.ready import Exchange, Ready
@@ -154,10 +155,12 @@ class Exchanges:
                 await self._bypassed(exchange)
             return untouched
         try:
-            target = await self.target(exchange.route, exchange.options, exchange.plain)
-            if target is None:
-                return untouched
-            return await self._prepared(exchange, target)
+            while (target := await self.target(exchange.route, exchange.options, exchange.plain)) is not None:
+                try:
+                    return await self._prepared(exchange, target)
+                except ConversationDeleted:
+                    self._tracks.forget(target.conversation.id, deleted=True)
+            return untouched
         except GatewayError:
             raise
         except (

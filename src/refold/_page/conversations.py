@@ -47,6 +47,7 @@ T = TypeVar("T")
 REMEMBERED_ROWS = 4_096
 REMEMBERED_HISTORIES = 8  # the page of one conversation asks for its history several times
 AT_ONCE = 2  # views that are computed at once
+DELETED = SessionNotFound.__name__  # what another process has deleted is the problem of no row
 NOWHERE = 2**31 - 1  # a number behind that of every entry: of a session the head alone is read
 
 
@@ -160,7 +161,8 @@ class Conversations:
         order = sorted(known.values(), key=lambda head: (-head.touched, head.id))
         chosen = order[start : start + count]
         in_memory = self._in_memory([head.id for head in chosen if head.id in live], sees)
-        return await self.run(lambda: [self._row(head, in_memory.get(head.id)) for head in chosen]), len(order)
+        rows = await self.run(lambda: [self._row(head, in_memory.get(head.id)) for head in chosen])
+        return [row for row in rows if row.problem != DELETED], len(order)
 
     async def history(self, id: str, sees: str | None) -> History:
         """Return the history of a conversation.

@@ -1,8 +1,8 @@
-"""How a compaction comes to nothing."""
+"""How work on a conversation comes to nothing."""
 
 from __future__ import annotations
 
-__all__ = ["CompactionAborted", "PlanConflict"]
+__all__ = ["CompactionAborted", "ConversationDeleted", "PlanConflict"]
 
 
 class CompactionAborted(Exception):  # it is told to the client in a header, and the request goes on
@@ -11,3 +11,7 @@ class CompactionAborted(Exception):  # it is told to the client in a header, and
 
 class PlanConflict(CompactionAborted):
     """Another process has put a plan in force meanwhile."""
+
+
+class ConversationDeleted(Exception):  # the caller forgets it, and looks again for whose the request is
+    """Another process has deleted the conversation since it was stored."""

@@ -53,6 +53,14 @@ class ConversationLookup:
         """Return the conversation in memory of an owner by its id, or its session's."""
         return next((each for each in self.visible(owner) if id and id in (each.id, each.session_id)), None)
 
+    async def current(self, id: str, owner: str | None) -> Conversation | None:
+        """Return what `find` does, unless another process has deleted it, which is forgotten here then."""
+        conversation = self.find(id, owner)
+        if conversation is not None and await self._keeper.is_deleted(conversation):
+            self._tracks.forget(conversation.id, deleted=True)
+            return None
+        return conversation
+
     def visible(self, owner: str | None) -> list[Conversation]:
         """Return the conversations in memory of an owner, or of all."""
         return [each for each in self._tracks.all() if owner in (None, each.owner)]
@@ -65,7 +73,7 @@ class ConversationLookup:
         Raises:
             SessionNotFound: the owner has none of that id.
         """
-        conversation = self.find(id, owner)
+        conversation = await self.current(id, owner)
         if conversation is not None:
             return self._bound(conversation, options, model)
         head = await self._keeper.head(id, owner)

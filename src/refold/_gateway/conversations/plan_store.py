@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from refold._gateway.conversations.conversation import steady, within
 from refold._gateway.conversations.encryption import Seal
+from refold._gateway.conversations.failed import ConversationDeleted
 from refold._gateway.conversations.session_reader import SessionReader, log_damage
 from refold._gateway.conversations.store_access import StoreAccess
 from refold._gateway.native.items import RecordedItem
@@ -74,11 +75,13 @@ class PlanStore:
         Where the store fails there is no lease: the revision tells at the write who was first.
 
         Raises:
-            WriteConflict: another process has its lease for longer than anybody waits.
+            WriteConflict: another process has its lease for longer than anybody waits, or has deleted it.
         """
         if self.local:
             yield
             return
+        if await self.is_deleted(conversation):
+            raise WriteConflict("another process has deleted this conversation")
         session = conversation.session_id or conversation.id
         async with AsyncExitStack() as stack:
             try:
@@ -114,6 +117,9 @@ class PlanStore:
         """Tell whether another process has written of a conversation since all of it was taken over here.
 
         Of one that no session here is known of this is asked once in a while. Where the store fails nobody knows.
+
+        Raises:
+            ConversationDeleted: another process has deleted it.
         """
         if self.local or conversation.unsaved:
             return False
@@ -124,7 +130,21 @@ class PlanStore:
             version = await self._access.version(session)
         except StoreError:
             return False
+        if version is None and conversation.session_id:
+            self.on_delete(session)
+            raise ConversationDeleted(session)
         return conversation.check_store(session, version)
+
+    async def is_deleted(self, conversation: Conversation) -> bool:
+        """Tell whether another process has deleted a conversation since it was stored; False where the store fails."""
+        session = conversation.session_id
+        if self.local or conversation.unsaved or not session:
+            return False
+        with suppress(StoreError):
+            if await self._run(lambda: self._store.version(session)) is None:
+                self.on_delete(session)
+                return True
+        return False
 
     async def check(self) -> None:
         """See that what others have kept can be read here.
@@ -465,7 +485,12 @@ class PlanStore:
         `actor` is who has made the newest by hand.
 
         `count` is how many messages are written, where those of the plans are not enough.
+
+        Raises:
+            WriteConflict: another process has deleted the conversation since it was stored.
         """
+        if conversation.session_id and not new and self._store.version(conversation.session_id) is None:
+            raise WriteConflict("another process has deleted this conversation")
         count = plans[-1].base.length if count is None else count
         index, messages = conversation.transcript.index, conversation.transcript.messages[:count]
         session, revision = conversation.session_id or conversation.id, conversation.revision
