@@ -117,6 +117,10 @@ def test_a_request_never_says_where_it_is_sent(plain, path):
         "/v1/models/%2e%2e",
         "/v1/models/a%5cb",
         "/v1/sessions%2f..",
+        "/v1/files#/models",
+        "/v1/files%23/models",
+        "/v1/files%253f/models",
+        "/v1/files\\/models",
         "*",
     ],
 )

@@ -19,7 +19,7 @@ from refold._gateway.server.serving import Serving
 from refold._gateway.server.tokens import TokenFile
 from refold._gateway.settings import GatewaySettings
 from refold.errors import UsageError
-from tests.gateway.scripted_upstream import ADMIN, call, chat, upstream, whole
+from tests.gateway.scripted_upstream import ADMIN, call, chat, raw, upstream, whole
 from tests.gateway.talking import opened
 
 
@@ -177,6 +177,15 @@ def test_with_a_shared_key_what_a_provider_stores_is_for_administrators(stand, f
     assert call(serving.url, method, path, headers={"x-refold-token": text})[0] == status
     assert len(seen) == (status == 200)
     assert call(serving.url, method, path, headers={"x-refold-token": ADMIN})[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/v1/files#/models", "/v1/responses/resp_1#/models", "/v1/files%3F/models"])
+def test_with_a_shared_key_no_end_of_a_path_makes_another_path_of_it(stand, file, path):
+    _, text = file.create("user:ann")
+    serving, seen = stand(upstream_keys={"openai": "upstream-key"})
+    head = f"GET {path} HTTP/1.1\r\nhost: localhost\r\nx-refold-token: {text}\r\nconnection: close\r\n\r\n"
+    assert raw(serving.url, head.encode()).startswith(b"HTTP/1.1 400")
+    assert not seen
 
 
 SHAPES = {

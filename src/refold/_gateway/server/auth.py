@@ -42,7 +42,8 @@ TOKEN_PATH = "/token/"  # noqa: S105 - for clients that can change nothing but t
 CREDENTIALS = (b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key")  # where clients put a provider's key
 BEARER = b"bearer "
 PREFIX = TOKEN_START.encode()
-ENCODED = re.compile(r"%(?:25)*(?:2e|2f|5c)", re.I)  # a dot, a slash or a backslash, however often it is encoded
+# a dot, a slash, a backslash, or what ends a path, however often it is encoded; and what stands in no path unencoded
+UNCLEAR = re.compile(r"%(?:25)*(?:2e|2f|5c|23|3f)|[\\#]", re.I)
 MODEL_ID = re.compile(r"(?<=/models/)[^/]+")  # ids of models hold slashes
 ENCODED_SLASH = re.compile("%2f", re.I)
 
@@ -219,15 +220,18 @@ def reject_duplicate_headers(headers: Headers) -> None:
 
 
 def check_path(path: str) -> None:
-    """Refuse a path whose dots or slashes are encoded: another server may read it as another path.
+    """Refuse a path that another server may read as another one: by encoded dots or slashes, or by where it ends.
 
     The id of a model may hold an encoded slash (`/v1/models/org%2Fname`).
 
     Raises:
-        GatewayError: it has some (400).
+        GatewayError: it can be read in two ways (400).
     """
-    if "%" in path and ENCODED.search(MODEL_ID.sub(lambda id: ENCODED_SLASH.sub("", id[0]), path)):
-        raise GatewayError(400, "a path with encoded dots or slashes is not served: write them out", "bad_path")
+    if ("%" in path or "#" in path or "\\" in path) and UNCLEAR.search(
+        MODEL_ID.sub(lambda id: ENCODED_SLASH.sub("", id[0]), path)
+    ):
+        message = "a path with encoded dots or slashes, or with # or \\, is not served: write it out"
+        raise GatewayError(400, message, "bad_path")
 
 
 def check_same_origin(headers: dict[bytes, bytes]) -> None:
