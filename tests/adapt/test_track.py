@@ -76,6 +76,18 @@ def test_a_turn_counts_what_is_new_and_not_what_is_old():
     assert counter.counted - before == 20
 
 
+def test_a_view_that_ends_in_a_message_which_a_plan_edited_grows_as_one_that_is_made_anew():
+    track, messages, edited = Track(window=WINDOW), history(4), 0
+    for number in range(4, 12):
+        asked, answer = call(number)
+        messages = [*messages, asked, {**answer, "content": output(number, 2_500 if number % 3 == 0 else 20)}]
+        view = track.fold(messages)
+        edited += not view.untouched[-1]
+        again = Track.load(track.dump(), window=WINDOW).fold(messages)
+        assert (view.messages, view.origins, view.untouched) == (again.messages, again.origins, again.untouched)
+    assert edited
+
+
 def test_items_are_converted_once_and_known_by_their_keys():
     converted = []
 

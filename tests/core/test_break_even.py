@@ -228,7 +228,8 @@ def test_a_course_that_is_counted_as_it_grows_is_that_of_the_whole():
         for number in range(140)
     ]
     other = message("user", 500, Text("Another question"))
-    steps = [(messages[:count], past[: (count > 45) + (count > 75)]) for count in (*range(1, 140, 7), 60, 61, 140)]
+    counts = (*range(1, 41), *range(43, 140, 7), 60, 61, *range(65, 72), 140)
+    steps = [(messages[:count], past[: (count > 35) + (count > 75)]) for count in counts]
     steps += [([*messages[:139], other], past), (messages, past[:1]), (messages, [])]
     counter = CourseCounter()
     for some, compactions in steps:
@@ -249,4 +250,9 @@ def test_only_new_messages_are_counted():
     messages.append(message("user", 99, Text("And now?")))
     messages.places = ()
     assert counter.course(messages).turns == 4
+    assert messages.places == (len(messages) - 2, len(messages) - 1)
+    compaction = len(messages), PastCompaction(0, 1_000, 400, 500, 60)
+    messages.append(message("assistant", 100))
+    messages.places = ()
+    assert counter.course(messages, [compaction]).compactions[0].calls == 9
     assert messages.places == (len(messages) - 2, len(messages) - 1)

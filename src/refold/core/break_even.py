@@ -183,29 +183,32 @@ def course_of(messages: Sequence[Message], compactions: Iterable[tuple[int, Past
 
 
 class CourseCounter:
-    """Counts the course of one conversation as it grows: what is new, and everything again after a compaction."""
+    """Counts the course of one conversation as it grows: what is new, and all again where it is another one."""
 
     def __init__(self) -> None:
-        self._begin([])
+        self._begin()
 
     def course(self, messages: Sequence[Message], compactions: Iterable[tuple[int, PastCompaction]] = ()) -> Course:
         """Return what `course_of` does, for the conversation so far; an id tells all that stands before it, too."""
-        past = list(compactions)
-        seen = self._seen
-        if past != self._past or len(messages) < seen or (seen and messages[seen - 1].id != self._last):
-            self._begin(past)
+        past, known, seen = list(compactions), self._past, self._seen
+        grown = len(messages) >= seen and (not seen or messages[seen - 1].id == self._last)
+        if not grown or past[: len(known)] != known or any(length < seen for length, _ in past[len(known) :]):
+            self._begin()
+        for each in past[len(self._past) :]:
+            self._past.append(each)
+            self._repeats.compacted(each[0])
         for position in range(self._seen, len(messages)):
             self._take(position, messages[position])
-        counted = (*self._counted, *(replace(each, calls=self._calls) for _, each in past[len(self._counted) :]))
-        if self._repeats is None:
+        if not past:
             return Course(self._calls, self._turns, self._in_turn)
+        counted = (*self._counted, *(replace(each, calls=self._calls) for _, each in past[len(self._counted) :]))
         read_again = self._repeats.expected([*(each.calls for each in counted), self._calls])
         return Course(self._calls, self._turns, self._in_turn, counted, read_again)
 
-    def _begin(self, past: list[tuple[int, PastCompaction]]) -> None:
-        self._past = past
+    def _begin(self) -> None:
+        self._past: list[tuple[int, PastCompaction]] = []
         self._seen, self._last = 0, ""
-        self._repeats = _Repeats([length for length, _ in past]) if past else None
+        self._repeats = _Repeats()
         self._counted: list[PastCompaction] = []
         self._calls = self._turns = self._in_turn = 0
         self._answering = False
@@ -216,8 +219,7 @@ class CourseCounter:
         if message.role == "assistant":
             if not self._answering:
                 self._calls, self._in_turn = self._calls + 1, self._in_turn + 1
-            if self._repeats is not None:
-                self._repeats.take(position, message)
+            self._repeats.take(position, message)
         elif message.role == "user" and _starts_turn(message):
             self._turns, self._in_turn = self._turns + 1, 0
         self._answering = message.role == "assistant"
@@ -227,11 +229,16 @@ class CourseCounter:
 class _Repeats:
     """Counts calls of tools that repeat one from before the last compaction, each once."""
 
-    def __init__(self, lengths: list[int]) -> None:
-        self._lengths = lengths
-        self._counts = [0] * (len(lengths) + 1)  # before the first compaction, and after each
+    def __init__(self) -> None:
+        self._lengths: list[int] = []
+        self._counts = [0]  # before the first compaction, and after each
         self._first: dict[tuple[str, str], int] = {}
         self._counted: set[tuple[int, tuple[str, str]]] = set()
+
+    def compacted(self, length: int) -> None:
+        """Take a compaction that was made for so many messages, before the first of those that it does not have."""
+        self._lengths.append(length)
+        self._counts.append(0)
 
     def take(self, position: int, message: Message) -> None:
         """Take the next message of the assistant."""

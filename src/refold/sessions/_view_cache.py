@@ -91,12 +91,15 @@ class ViewCache:
         same, more = grown and plans == self._plans and settings == self._settings, len(transcript) - known
         fresh = transcript.messages[known:]
         in_order = provenance is None or provenance.in_order(fresh, transcript, plans)
-        if same and known and more and in_order and _ends_unedited(self.messages):
-            if fresh:
+        if same and known and more and in_order:
+            if _ends_unedited(self.messages):
                 natives, sources = formats.assemble_with_sources(format, [self.messages[-1], *fresh])
                 self.natives += natives[1:]
                 self.sources += sources[1:]
                 self.messages += fresh
+            else:
+                self.messages += fresh
+                self.natives, self.sources = formats.assemble_with_sources(format, self.messages)
         elif not (same and not more):
             newest = plans[-1] if plans and grown and not more and known and plans[:-1] == self._plans else None
             folded_on = None if newest is None or settings != self._settings else self._folded_on(newest)
