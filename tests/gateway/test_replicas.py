@@ -73,6 +73,21 @@ def test_a_stored_conversation_in_which_nobody_has_written_is_not_read_again_for
     assert set(read) <= {"version", "aversion"}
 
 
+def test_a_conversation_that_is_read_but_not_compacted_is_looked_for_in_the_store_once(store, monkeypatch):
+    body = {**chat(9), "stream": True}
+    with ScriptedProvider(["ok"]) as provider, standing(provider, store=store, window=32_000) as one:
+        stored, asked = one.gateway._keeper._store, []
+        for name in ("holder", "aversion"):
+            method = getattr(stored, name)
+            monkeypatch.setattr(stored, name, lambda *_, name=name, method=method: asked.append(name) or method(*_))
+        for _ in range(3):
+            body["messages"] += [{"role": "assistant", "content": "ok"}, {"role": "user", "content": "word " * 2_000}]
+            assert call(one.url, body=body, headers={"x-refold-trigger": "24k"})[1]["x-refold-done"] == "forwarded"
+            (conversation,) = one.gateway.tracker.all()
+            assert len(conversation.transcript) == len(body["messages"])  # by its bytes alone it might be too large
+    assert asked == ["aversion", "holder", "aversion", "aversion"]
+
+
 def branched(count):
     body = chat(count)
     body["messages"][2 * 11 + 3]["content"] = "another answer"

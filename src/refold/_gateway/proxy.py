@@ -148,19 +148,18 @@ class Exchanges:
         Raises:
             GatewayError: a compaction failed and the gateway is strict (503).
         """
-        untouched = Ready(exchange.raw, plain=False)
-        if exchange.options.bypass or exchange.plain is None:
-            untouched.done = "bypassed" if exchange.options.bypass else "forwarded"
-            if exchange.options.bypass:
-                await self._bypassed(exchange)
-            return untouched
+        if exchange.options.bypass:
+            await self._bypassed(exchange)
+            return Ready(exchange.raw, plain=False, done="bypassed")
+        if exchange.plain is None:
+            return Ready(exchange.raw, plain=False)
+        failed = ""
         try:
             while (target := await self.target(exchange.route, exchange.options, exchange.plain)) is not None:
                 try:
                     return await self._prepared(exchange, target)
                 except ConversationDeleted:
                     self._tracks.forget(target.conversation.id, deleted=True)
-            return untouched
         except GatewayError:
             raise
         except (
@@ -170,8 +169,8 @@ class Exchanges:
         ) as error:  # the provider says its own error
             if self._strict and isinstance(error, RefoldError):
                 raise _strict(type(error).__name__) from error
-            untouched.failed = type(error).__name__ if isinstance(error, RefoldError) else ""
-            return untouched
+            failed = type(error).__name__ if isinstance(error, RefoldError) else ""
+        return Ready(exchange.raw, plain=False, failed=failed)
 
     async def target(self, route: Route, options: RequestOptions, plain: bytes) -> CompactionTarget | None:
         """Return the conversation a body belongs to, with what bounds it; None where it holds none to be seen."""
@@ -207,7 +206,8 @@ class Exchanges:
         conversation = target.conversation
         ready = Ready(exchange.raw, plain=False, target=target)
         async with conversation.lock:
-            target = ready.target = await self._as_chosen(exchange, target, self._planner.follow)
+            if self._planner.follows:
+                target = ready.target = await self._as_chosen(exchange, target, self._planner.follow)
             chat = exchange.route.kind == "chat"
             if chat and (
                 conversation.production.tool is None or target.bound.binds_thinking or not conversation.known_messages
@@ -444,7 +444,7 @@ class Exchanges:
         name = exchange.route.dialect.format
         self._metrics.exchanged(name, ready.done, answer.status)
         if ready.target is not None and ready.plain and exchange.route.kind == "chat":
-            self._metrics.spared(sum(plan.sizes.saved for plan in ready.target.conversation.plans))
+            self._metrics.spared(ready.target.conversation.saved_tokens)
         if ready.recalls is not None and answer.status == 200:
             if first:
                 answer.unread(first)

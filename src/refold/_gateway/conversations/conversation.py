@@ -82,6 +82,7 @@ __all__ = ["Conversation", "Fixed", "ReportedUsage", "Wanted", "Written", "diffe
 
 LONGEST_TOKEN = 12  # bytes a token, on the average of a request; more is not text
 NOTHING = Usage(0)
+NO_VERSION = "", 0.0, 0  # a session of the store, when it was created, and how many entries it has
 SIGNED = re.compile(rb'"signature"|"redacted_thinking"')
 TURN = 2  # messages that are new in a request of one client alone: an answer, and what the client says to it
 CLOCK = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
@@ -152,6 +153,9 @@ class Conversation:
         self.loaded: frozenset[str] = frozenset()  # deferred tools that messages have brought into the context
         self.estimates: dict[MessageId, int] = {}
         self.plans: tuple[Plan, ...] = ()
+        self.applied: tuple[str, ...] = ()  # their ids
+        self.saved_tokens = 0  # tokens that they spare each request
+        self._plan_bytes = 0
         self.production = SentHistory()
         self.written: Written | None = None
         self.reported: ReportedUsage | None = None
@@ -175,11 +179,10 @@ class Conversation:
         self.session_id = ""  # the session of the store that holds it
         self.revision = 0  # of that session, on which the plans here are based
         self.stored_plans = 0  # the leading plans that it holds
-        self.last_version = "", 0.0, 0  # of that session, when all of its plans were in force here
-        self.checked = 0.0  # when the store was asked, by `steady`, whether another process has written of it
-        self.stored_version = "", 0.0, 0  # what it answered, until that is taken over
-        self.synced_version = "", 0.0, 0  # all of it was taken over as far as it fits, or written here
-        self.is_current = False  # the store was asked in the present request, and had nothing new
+        self.known_version = NO_VERSION  # of that session: what it held then was taken over, or written here
+        self.stored_version = NO_VERSION  # what the store answered last
+        self.has_all = False  # all plans that it held at that version are in force here, not only those that fit
+        self.is_current = False  # the store was asked in the present request, and what it had was taken over
         self.unsaved = False  # the store has failed: it does not hold everything yet
         self.policy = ""  # chosen for this conversation, in place of what requests and settings name
         self.pinned: tuple[MessageId, ...] = ()  # messages that no compaction changes
@@ -191,11 +194,6 @@ class Conversation:
         self.compaction_task: asyncio.Task[Plan] | None = None
 
     @property
-    def applied(self) -> tuple[str, ...]:
-        """The ids of the plans in force."""
-        return tuple([plan.id for plan in self.plans]) if self.plans else ()
-
-    @property
     def size(self) -> int:
         """Bytes that this conversation holds on to, about: bodies, what was read of them, plans, and what is kept."""
         size = 2_000 + 2 * (body := len(self.body.body))
@@ -203,9 +201,7 @@ class Conversation:
             size += 6 * body * read // max(len(self.body.raws), 1)
         if self.written is not None:
             size += len(self.written.body)
-        for plan in self.plans:
-            size += 500 * len(plan.edits) + 4 * max(plan.sizes.after - plan.sizes.before, 0)
-        return size
+        return size + self._plan_bytes
 
     def receive(self, body: ParsedBody) -> None:
         """Take a newer body that begins with all of the one before."""
@@ -247,7 +243,8 @@ class Conversation:
         forked = Conversation(id, self.format, self.session, body, self.lead, self.owner)
         forked.transcript = Transcript(self.transcript.messages[: min(same, len(self.transcript))])
         forked.estimates, forked.counter = dict(self.estimates), self.counter
-        forked.plans, forked.production = within(self.plans, shared), self.production.forked(shared)
+        forked._take_plans(within(self.plans, shared))
+        forked.production = self.production.forked(shared)
         forked.configure(self.policy, self.pinned)
         forked.pending_recall = self.pending_recall  # it may go on from the same answer, by whose calls that is known
         forked._instructed(self.body.raws)
@@ -294,7 +291,7 @@ class Conversation:
 
     def adopt(self, plan: Plan, bound: Bound) -> None:
         """Put a plan in force after those that are, and compute the view under it."""
-        self.plans = (*self.plans, plan)
+        self._take_plans((*self.plans, plan))
         self.render(bound)
 
     def mark_shortened(self) -> None:
@@ -307,30 +304,29 @@ class Conversation:
 
     def sync(self, plans: tuple[Plan, ...]) -> bool:
         """Take over the plans of the store; tell whether they are others. The view is to be rendered by the caller."""
-        changed, self.plans = plans != self.plans, plans
+        changed = plans != self.plans
+        self._take_plans(plans)
         return changed
 
     def mark_synced(self) -> None:
-        """Record that the store was asked for plans."""
-        self.synced = True
-        if self.stored_version[0]:
-            self.synced_version, self.stored_version = self.stored_version, ("", 0.0, 0)
+        """Record that what the store holds, as of its last answer, was taken over."""
+        self.synced = self.is_current = True
+        if self.known_version != self.stored_version:
+            self.known_version, self.has_all = self.stored_version, False
 
-    def mark_current(self, session: str, version: tuple[float, int]) -> None:
-        """Record the version of the session when all that it holds was taken over."""
-        self.last_version = self.synced_version = session, *version
+    def mark_version(self, session: str, version: tuple[float, int], *, has_all: bool | None = None) -> None:
+        """Record the version of its session after this process has taken it over, or has written alone.
 
-    def mark_written(self, session: str, version: tuple[float, int]) -> None:
-        """Record the version of the session after a write of this process alone."""
-        self.synced_version = session, *version
+        `has_all`: all plans of it are in force here; None where that is as before.
+        """
+        self.known_version = self.stored_version = (session, *version)
+        self.has_all = self.has_all if has_all is None else has_all
 
     def check_store(self, session: str, version: tuple[float, int] | None) -> bool:
         """Take the version that the store has now; tell whether another process may have written something new."""
-        self.checked = steady()
-        current = (session, *version) if version is not None else self.synced_version
-        behind = current != self.synced_version
-        self.is_current = self.synced and bool(self.session_id) and not behind
-        self.stored_version = current if behind else ("", 0.0, 0)
+        self.stored_version = (session, *version) if version is not None else self.known_version
+        behind = self.stored_version != self.known_version
+        self.is_current = self.synced and not behind and (bool(self.session_id) or version is None)
         return behind
 
     def store_as(self, session: str, revision: int, plans: int) -> None:
@@ -354,7 +350,8 @@ class Conversation:
 
         `revision` is that of its session of the store, where it has one; `stored`: it holds all of these plans.
         """
-        self.plans, self.view, self.written, self.pending_recall = plans, (), None, None
+        self._take_plans(plans)
+        self.view, self.written, self.pending_recall = (), None, None
         self.stored_plans = len(plans) if stored else min(self.stored_plans, len(plans))
         self.revision = self.last_rewind_seq = self.revision if revision is None else revision
         self.cooldown_tokens = 0
@@ -384,6 +381,14 @@ class Conversation:
     def delete(self) -> None:
         """Record that nothing of the conversation is to be stored any more."""
         self.deleted = True
+
+    def _take_plans(self, plans: tuple[Plan, ...]) -> None:
+        """Put these plans in force, and reckon what every request asks of them."""
+        self.plans, self.applied = plans, tuple(plan.id for plan in plans)
+        self.saved_tokens = sum(plan.sizes.saved for plan in plans)
+        self._plan_bytes = sum(
+            500 * len(plan.edits) + 4 * max(plan.sizes.after - plan.sizes.before, 0) for plan in plans
+        )
 
     # Reading, measuring, writing
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from refold._gateway.conversations.conversation import steady, within
+from refold._gateway.conversations.conversation import within
 from refold._gateway.conversations.encryption import Seal
 from refold._gateway.conversations.failed import ConversationDeleted
 from refold._gateway.conversations.session_reader import SessionReader, log_damage
@@ -51,7 +51,6 @@ __all__ = ["PlanStore"]
 
 MOST_HITS = 20  # originals that a search returns at most
 LONGEST = 720.0  # seconds for which others wait for one that is at work (V12)
-UNSTORED = 1.0  # seconds between two looks whether another process has stored what nothing is stored of here
 
 
 class PlanStore:
@@ -116,14 +115,12 @@ class PlanStore:
     async def is_behind(self, conversation: Conversation) -> bool:
         """Tell whether another process has written of a conversation since all of it was taken over here.
 
-        Of one that no session here is known of this is asked once in a while. Where the store fails nobody knows.
+        Where the store fails nobody knows.
 
         Raises:
             ConversationDeleted: another process has deleted it.
         """
-        if self.local or conversation.unsaved:
-            return False
-        if not conversation.session_id and steady() - conversation.checked < UNSTORED:
+        if conversation.unsaved:
             return False
         session = conversation.session_id or conversation.id
         try:
@@ -141,7 +138,7 @@ class PlanStore:
         if self.local or conversation.unsaved or not session:
             return False
         with suppress(StoreError):
-            if await self._run(lambda: self._store.version(session)) is None:
+            if await self._access.version(session) is None:
                 self.on_delete(session)
                 return True
         return False
@@ -439,8 +436,8 @@ class PlanStore:
         )
         if is_here:
             conversation.store_as(session, loaded.head.revision, count)
-            if count == len(loaded.plans):
-                conversation.mark_current(session, (loaded.head.created, loaded.head.seq))
+            version = loaded.head.created, loaded.head.seq
+            conversation.mark_version(session, version, has_all=count == len(loaded.plans))
         if not fitting[:count] and conversation.session_id != session:
             return None
         production, fresh = conversation.production, False
@@ -450,18 +447,20 @@ class PlanStore:
 
     def _is_current(self, conversation: Conversation) -> bool:
         """Tell whether nothing was written of a conversation since all of it was taken over: by its version alone."""
-        session, *last = conversation.last_version
-        return session == conversation.session_id and self._store.version(session) == tuple(last)
+        session, *known = conversation.known_version
+        return (
+            conversation.has_all and session == conversation.session_id and self._store.version(session) == tuple(known)
+        )
 
     def _wrote(self, conversation: Conversation, before: Head | None, head: Head, entries: int) -> None:
         """Record what this process has written of a conversation, unless there is more that was not taken over.
 
         `before` is the head before its `entries`, None where that is as it was when all was taken over.
         """
-        session, created, seq = conversation.synced_version
+        session, created, seq = conversation.known_version
         known = seq if session == head.id and created == head.created else 1  # a session begins with one entry
         if (before is None or before.seq == known) and head.seq == known + entries:
-            conversation.mark_written(head.id, (head.created, head.seq))
+            conversation.mark_version(head.id, (head.created, head.seq))
 
     def _set_apart(self, conversation: Conversation, damaged: str) -> None:
         """Let a conversation whose session is damaged go on as another, with the plans that are known here."""

@@ -77,6 +77,7 @@ class Planner:
         self._metrics = metrics
         self._lost = lost
         self._plugin = plugin
+        self.follows = not (settings.shadow or keeper.local)  # other processes may change a conversation
         self._works: set[asyncio.Task[None]] = set()
         self.running: dict[str, RunningCompaction] = {}  # by the id of the conversation
         self._seconds: dict[str, float] = {}  # that plans took which are not in force yet, by id
@@ -154,7 +155,7 @@ class Planner:
 
         The caller holds the conversation's lock.
         """
-        if self._settings.shadow or not await self._keeper.is_behind(target.conversation):
+        if not await self._keeper.is_behind(target.conversation):
             return False
         await self.recognize(target)
         return True
