@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from refold._gateway.server.asgi import ClientDisconnected, disconnected
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from types import TracebackType
 
     from starlette.types import Receive, Send
 
+    from refold._gateway.server.asgi import Headers
     from refold._gateway.server.connection import ClientConnection
     from refold._gateway.upstream.response import UpstreamResponse
 
@@ -69,7 +70,7 @@ class WhileConnected:
 async def relay(
     send: Send,
     answer: UpstreamResponse,
-    headers: Iterable[tuple[bytes, bytes]],
+    headers: Headers,
     observe: Callable[[bytes], None] | None = None,
     first: bytes = b"",
 ) -> None:
@@ -78,7 +79,7 @@ async def relay(
     Raises:
         UpstreamAborted: upstream broke off; the client's connection must not end as if the response were complete.
     """
-    await send({"type": "http.response.start", "status": answer.status, "headers": list(headers)})
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     piece = first
     while True:
         more = not answer.at_end

@@ -63,8 +63,9 @@ def set_span_attributes(ready: Ready, status: int, operation: str, set_attribute
 
 def _plan_headers_of(ready: Ready, conversation: Conversation) -> Headers:
     """Return the headers of the plan under which the request was sent, not of one that became active meanwhile."""
-    sent = ready.reported.plans[-1:] if ready.reported is not None else ()
-    plan = next((plan for plan in conversation.plans if plan.id in sent), None) or conversation.shadow
+    sent, plan = ready.reported.plans if ready.reported is not None else (), conversation.shadow
+    if sent and sent[-1] in conversation.applied:
+        plan = conversation.plans[conversation.applied.index(sent[-1])]
     if plan is None:
         return []
     return _plan_headers(

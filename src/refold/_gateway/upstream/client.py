@@ -162,7 +162,6 @@ class Upstream:
         self, method: str, url: URL, headers: CIMultiDict[str], body: bytes | AsyncIterator[bytes] | None
     ) -> UpstreamResponse:
         begun, attempt = monotonic(), Attempt()
-        attempt.begin()
         try:
             return UpstreamResponse(await self._request(self._session, method, url, headers, body))
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):

@@ -33,15 +33,12 @@ class _CountingProtocol(asyncio.Protocol):
 
 
 class Attempt:
-    """One attempt to send a request: what a session with such a connector sends in this task after `begin`."""
+    """One attempt to send a request: what a session with such a connector sends in this task from now on."""
 
     def __init__(self) -> None:
         self._protocol: _CountingProtocol | None = None
         self._received_before = 0
         self._reused = False
-
-    def begin(self) -> None:
-        """Take the place of an earlier attempt in this task."""
         _ATTEMPT.set(self)
 
     @property

@@ -91,7 +91,8 @@ class UpstreamResponse:
 
     def close(self) -> None:
         """Drop the connection where the body has not come to its end; else it has been given back already."""
-        self._response.close()
+        if not self._response.closed:
+            self._response.close()
 
     def _take_unread(self) -> bytes:
         data, self._unread = self._unread, b""

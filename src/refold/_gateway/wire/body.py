@@ -107,8 +107,9 @@ def find_any(body: bytes, marks: Iterable[bytes], start: int, stop: int) -> bool
     """Tell whether one of several short marks stands in a part of a body; other threads may run meanwhile."""
     for at in range(start, stop, WINDOW):
         end = min(at + WINDOW + LONGEST_MARK, stop)
-        if any(body.find(mark, at, end) >= 0 for mark in marks):
-            return True
+        for mark in marks:  # without a generator, since nearly every request looks for a few marks in a few bytes
+            if body.find(mark, at, end) >= 0:
+                return True
     return False
 
 
