@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
@@ -34,7 +34,6 @@ from refold._condense.reductions import (
 from refold._condense.steering import scores_of, weigh, weigh_answers
 from refold._salience.atoms import names_of, spoken, words_between
 from refold._salience.cover import Cover, Unit
-from refold._salience.lazy_table import LazyTable
 from refold._salience.mentions import mentioned_in
 from refold._salience.segments import Segment, excerpt, extent, segments, segments_of, without_short_gaps
 from refold._salience.statements import statements_in, statements_of, statements_of_segments
@@ -97,6 +96,7 @@ class Lines(Struct, frozen=True, gc=False):
 
 
 Choice: TypeAlias = range | Reduction | Lines
+Pieces: TypeAlias = tuple[Reduction, list[Unit]]  # what a move took away, and the units in which it can come back
 
 
 class Selection:
@@ -109,16 +109,16 @@ class Selection:
         log.moves[:] = merged(log.moves)
         worth = worth_of(draft.view.transcript)
         covered = frozenset(elsewhere(draft.remaining())).union(*map(mentioned_in, draft.remaining()))
-        units = list(_units(draft, log, worth, areas))
+        batches, pieces = _units(draft, log, worth, areas)
         scores = scores_of(draft.view.transcript)
-        weigh(_steered(draft, units, scores), scores, draft.view.goal_tokens)
-        _raise_prices(draft, units, scores)
-        answering = list(_answering(draft, units))
+        weigh(_steered(draft, pieces, scores), scores, draft.view.goal_tokens)
+        _raise_prices(draft, pieces, scores)
+        answering = list(_answering(draft, batches, pieces))
         weigh_answers(answering, scores, draft.view.goal_tokens)
         _weigh_questions(answering, draft.view.transcript, draft.view.goal_tokens)
-        _weigh_directives(draft, units, areas)
+        _weigh_directives(draft, pieces, areas)
         stated = frozenset().union(*map(statements_in, draft.remaining()))
-        self.cover = Cover(units, worth.of, covered, stated)
+        self.cover = Cover(chain(batches, *(some for _, some in pieces)), worth.of, covered, stated)
         self.chosen: list[Choice] = []
         self.enough = False
 
@@ -222,14 +222,17 @@ def _least_cut(draft: Draft, positions: Sequence[int], most: float) -> int:
     return next(above, int(most * CHARS))
 
 
-def _units(draft: Draft, log: ReductionLog, worth: Mapping[str, float], areas: Regions) -> Iterator[Unit]:
-    """Yield what can come back, newest first: each hidden batch, then what its messages lost."""
+def _units(
+    draft: Draft, log: ReductionLog, worth: Mapping[str, float], areas: Regions
+) -> tuple[list[Unit], list[Pieces]]:
+    """Return what can come back, newest first: the hidden batches, and the pieces of what messages lost."""
     moves: dict[int, list[Reduction]] = {}
     for reduction in log.moves:
         moves.setdefault(reduction.position, []).append(reduction)
     newer = NEWER / max(len(draft.base), 1)
     answers = {position: READ * FADING**age for age, position in enumerate(reversed(areas.answers))}
     batch_of: dict[int, Unit] = {}
+    batches: list[Unit] = []
     for batch in reversed(log.segments):
         atoms = frozenset().union(*(mentioned_in(draft.messages[position]) for position in batch))
         pointed = POINTED if len(batch) == 1 and draft.base[batch.start].role == "user" else 0.0
@@ -239,46 +242,43 @@ def _units(draft: Draft, log: ReductionLog, worth: Mapping[str, float], areas: R
         news = NEW + newer * batch.start if statements else 0.0
         unit = Unit(batch, max(draft.size(batch), 1), atoms, None, pointed + read, news, statements)
         batch_of.update(dict.fromkeys(batch, unit))
-        yield unit
+        batches.append(unit)
+    pieces: list[Pieces] = []
     for position in sorted(moves, reverse=True):
         for reduction in moves[position]:
             extra = _extra(draft, reduction, worth) + (UNSEEN if position in areas.fresh else 0.0)
             if reduction.words and not reduction.harness:
                 extra += answers.get(position, 0.0)
-            yield from _pieces(draft, reduction, batch_of.get(position), extra, NEW + newer * position)
+            some = _pieces(draft, reduction, batch_of.get(position), extra, NEW + newer * position)
+            pieces.append((reduction, some))
+    return batches, pieces
 
 
-def _raise_prices(draft: Draft, units: Iterable[Unit], scores: Scores) -> None:
+def _raise_prices(draft: Draft, pieces: Iterable[Pieces], scores: Scores) -> None:
     """Let lines of what was settled since cost more, but for those that the newest request asks for."""
     index = draft.view.transcript.index
     ended = max((index[id] for id in turn_ends(draft.view.transcript)), default=-1)
-    prices: dict[int, float] = {}
-    for unit in units:
-        lines = unit.of if isinstance(unit.of, Lines) else None
-        reduction = lines.reduction if lines else unit.of if isinstance(unit.of, Reduction) else None
-        if reduction is None or reduction.result is None:
+    for reduction, units in pieces:
+        if reduction.result is None or (price := _price(draft, reduction, ended)) == 1:
             continue
-        if id(reduction) not in prices:
-            prices[id(reduction)] = _price(draft, reduction, ended)
-        place = (draft.base[reduction.position].id, reduction.result.at)
-        if lines is None or lines.segment.start not in scores.requested.get(place, {}):
-            unit.cost = max(unit.cost * prices[id(reduction)], 1)
+        requested = scores.requested.get((draft.base[reduction.position].id, reduction.result.at), {})
+        for unit in units:
+            if not isinstance(unit.of, Lines) or unit.of.segment.start not in requested:
+                unit.cost = max(unit.cost * price, 1)
 
 
-def _weigh_directives(draft: Draft, units: Iterable[Unit], areas: Regions) -> None:
+def _weigh_directives(draft: Draft, pieces: Iterable[Pieces], areas: Regions) -> None:
     """Add worth to lines that say what is to be done, the best of each text first, within a room for each."""
     ends = {*areas.users[:1], *areas.users[-1:]}
     recap = next((position for position in reversed(areas.users) if is_recap(draft.base[position])), -1)
-    lines: dict[int, tuple[Reduction, list[tuple[int, Unit]]]] = {}
-    for unit in units:
-        if isinstance(unit.of, Lines) and unit.of.reduction.words:
-            reduction, segment = unit.of.reduction, unit.of.segment
-            lines.setdefault(id(reduction), (reduction, []))[1].append((segment.start, unit))
     worth: tuple[float, ...]
     goal = draft.view.goal_tokens
     left = goal * OLDER_ROOM
-    for reduction, some in sorted(lines.values(), key=lambda pair: -pair[0].position):
+    for reduction, units in sorted(pieces, key=lambda pair: -pair[0].position):
         position = reduction.position
+        some = [(unit.of.segment.start, unit) for unit in units if isinstance(unit.of, Lines)]
+        if not (some and reduction.words):
+            continue
         if reduction.harness:
             ranks, worth = reduction.harness.rules if position in areas.standing else {}, RULES
             room = goal * RULES_ROOM
@@ -312,39 +312,47 @@ def _statements(message: Message) -> frozenset[str]:
     )
 
 
-def _steered(draft: Draft, units: Iterable[Unit], scores: Scores) -> Iterator[tuple[Unit, Place, Segment]]:
+def _steered(draft: Draft, pieces: Iterable[Pieces], scores: Scores) -> Iterator[tuple[Unit, Place, Segment]]:
     """Yield the units that are segments with a score, with the place of their output.
 
     What newer ones as good mostly say word for word counts only if it says more of what is asked for.
     """
     seen: dict[str, float] = {}  # statements, with the best score of a segment that says it
-    known = LazyTable(scores.known)
-    for unit in units:
-        of = unit.of
-        if not isinstance(of, Lines) or of.reduction.result is None:
+    replaced_at: dict[Place, set[int]] = {}
+    for place, start in scores.replaced:
+        replaced_at.setdefault(place, set()).add(start)
+    for reduction, units in pieces:
+        if reduction.result is None:
             continue
-        place, start = (draft.base[of.position].id, of.reduction.result.at), of.segment.start
-        is_replaced = bool(scores.replaced) and (place, start) in scores.replaced
-        if not is_replaced and start not in known[place]:
+        place = draft.base[reduction.position].id, reduction.result.at
+        replaced = replaced_at.get(place, set())
+        known, requested = scores.known(place) | replaced, scores.requested.get(place, {})
+        if not known:
             continue
-        score = scores.requested.get(place, {}).get(start, 0.0)
-        fresh = [statement for statement in unit.statements if seen.get(statement, -1.0) < score]
-        more = fresh and (start in scores.wrong.get(place, ()) or words_of("\n".join(fresh)) & scores.words)
-        if is_replaced or more or not unit.statements or 2 * sum(map(len, fresh)) > sum(map(len, unit.statements)):
-            seen.update((statement, max(score, seen.get(statement, 0.0))) for statement in unit.statements)
-            yield unit, place, of.segment
+        wrong = scores.wrong.get(place, ())
+        for unit in units:
+            if not isinstance(unit.of, Lines) or (start := unit.of.segment.start) not in known:
+                continue
+            score = requested.get(start, 0.0)
+            fresh = [statement for statement in unit.statements if seen.get(statement, -1.0) < score]
+            more = fresh and (start in wrong or words_of("\n".join(fresh)) & scores.words)
+            again = unit.statements and 2 * sum(map(len, fresh)) <= sum(map(len, unit.statements))
+            if start in replaced or more or not again:
+                seen.update((statement, max(score, seen.get(statement, 0.0))) for statement in unit.statements)
+                yield unit, place, unit.of.segment
 
 
-def _answering(draft: Draft, units: Iterable[Unit]) -> Iterator[tuple[Unit, Place, int]]:
-    """Yield the units that are words of the assistant: lines with where they start in a text, a message with -1."""
-    for unit in units:
-        match unit.of:
-            case Lines(position=position, reduction=Reduction(words=words, patches=patches), segment=segment) if words:
-                if draft.base[position].role == "assistant":
-                    yield unit, (draft.base[position].id, patches[0].at), segment.start
-            case range() as batch if len(batch) == 1 and draft.base[batch.start].role == "assistant":
-                texts = (part for part in draft.messages[batch.start].parts if isinstance(part, Text))
-                yield from ((unit, (draft.base[batch.start].id, part.at), -1) for part in texts)
+def _answering(draft: Draft, batches: Iterable[Unit], pieces: Iterable[Pieces]) -> Iterator[tuple[Unit, Place, int]]:
+    """Yield the units that are words of the assistant: a message with -1, lines with where they start in a text."""
+    for unit in batches:
+        batch = unit.of
+        if len(batch) == 1 and draft.base[batch.start].role == "assistant":
+            texts = (part for part in draft.messages[batch.start].parts if isinstance(part, Text))
+            yield from ((unit, (draft.base[batch.start].id, part.at), -1) for part in texts)
+    for reduction, units in pieces:
+        if reduction.words and draft.base[reduction.position].role == "assistant":
+            place = draft.base[reduction.position].id, reduction.patches[0].at
+            yield from ((unit, place, unit.of.segment.start) for unit in units if isinstance(unit.of, Lines))
 
 
 def _weigh_questions(units: Iterable[tuple[Unit, Place, int]], transcript: Transcript, goal: int) -> None:

@@ -85,6 +85,7 @@ CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\[(?:\d{1,3}(?:;\d{1,3})*)?m|%[0-9A-
 SLASH = "\\"
 MARKS = ("%", "\x1b[", "[0m", "[39m")  # one of these stands in every text with codes
 LABEL = re.compile(r"(?<![\w./-])([A-Za-z][\w-]{2,30})[\"'`]?(?:[ \t]*[:=#][ \t]*|(?P<loose>[ \t]+))[\"'`#]?$")
+LABELING, BEHIND_SIGNS = (":", "=", "#"), " \t\n\"'`"  # what stands behind a label in output, and behind that
 PLACEHOLDER = re.compile(r"<[\w -]+>\Z")  # <name>/file; an element has its end behind the path
 QUERY = re.compile(r"\?\w+=")
 UNIT = re.compile(r"[ ]([a-z]{4,20})\b")
@@ -168,7 +169,11 @@ def labeled(text: str, word: str, *, prose: bool = True) -> str:
     """
     at = text.rfind(word)
     while at >= 0:
-        label = LABEL.search(text[max(at - BEFORE, 0) : at])
+        before = text[max(at - BEFORE, 0) : at]
+        if not (prose or before.rstrip(BEHIND_SIGNS).endswith(LABELING)):  # quickly found, and so with most numbers
+            at = text.rfind(word, 0, at)
+            continue
+        label = LABEL.search(before)
         end = at + len(word)
         known = label and label[1].lower() not in NO_LABELS
         if label and known and (prose or not (label["loose"] or text[end : end + 1] in (":", "-"))):

@@ -154,10 +154,9 @@ def ledger(
     if len(best) > AHEAD * limit:
         candidates = nlargest(AHEAD * limit, candidates)
     arguments = frozenset().union(*(argument_names(call) for message in left for call in message.calls))
-    whole = standing_words | best.keys()
-    rests = {word[1:] for word in whole if word[:1] in LETTERS}
-    ranked = [each for each in _of_kinds(candidates, arguments) if not _is_rest(each[2], whole, rests)]
-    folders = Folders(word for _, word, _, kind in ranked if kind == "path")
+    ranked = _of_kinds(candidates, arguments)
+    known = best.keys(), standing_words
+    folders = Folders(word for _, word, each, kind in ranked if kind == "path" and not _is_rest(each, known))
     atoms: list[Atom] = []
     sources = LazyTable(lambda number: _source(view, pieces[number]))
     printers = LazyTable(lambda number: _printed_by(view, pieces[number]))
@@ -168,12 +167,16 @@ def ledger(
             break
         number = candidate.number
         if number == EARLIER:
+            if _is_rest(candidate, known):
+                continue
             written, source = earlier[word]
         else:
             if kind in PASSING and not candidate.used:  # nobody took it up
                 printer = printers[number]
                 if printer == "tool" or (printer == "command" and candidate.seen < REPEATED):
                     continue
+            if _is_rest(candidate, known):
+                continue
             beginning = beginnings[number] if kind in IN_CONTEXT else ""
             written = _written(candidate, kind, pieces[number], beginning, folders)
             source = sources[number]
@@ -195,15 +198,16 @@ def _printed_by(view: View, piece: RemovedPiece) -> Literal["command", "tool", "
     return "command" if is_shell(call) else "tool"
 
 
-def _is_rest(candidate: _Candidate, known: Set[str], rests: Set[str]) -> bool:
-    """Tell whether a word is another one without its first letter, as a tool cuts it, or behind the rest of an escape.
+def _is_rest(candidate: _Candidate, known: Sequence[Set[str]]) -> bool:
+    """Tell whether a known word is this one with a letter before it, which a tool cut, or without an escape's letter.
 
-    One that the assistant uses is not. `rests` are the words known without their first letters.
+    One that the assistant uses is no rest.
     """
     word = candidate.word
     if candidate.used > 1 or not word[:1].isalpha():
         return False
-    return word in rests or (word[0] in ESCAPED and word[1:] in known)
+    longer = [letter + word for letter in LETTERS]
+    return any(not words.isdisjoint(longer) or (word[0] in ESCAPED and word[1:] in words) for words in known)
 
 
 def _of_kinds(
@@ -289,8 +293,6 @@ def _best_spellings(pieces: Sequence[RemovedPiece], messages: int, standing: Col
     uses, sightings = used.get, seen.get  # a counter's own look-up is slow where it has nothing
     best: dict[str, _Candidate] = {}
     for raw, number in last.items():
-        if raw in standing:
-            continue
         spelling = SPELLINGS[raw]
         word = spelling.word
         if word in standing:
