@@ -14,15 +14,15 @@ token is the usual approximation.
   rounding: plans are deterministic.
 - Where atoms tell nothing, what is new does: `news` is worth of text that nothing chosen says word for word yet. Of a
   unit that says mostly what another one says (the same page, seen once more) only the rest counts.
-- Some units make sense only behind another (lines of an output behind its call). They are weighed together until the
-  other one is chosen, which puts them into the heap again. What is taken costs nothing more and gains nothing more, and
-  neither does the nothing that all other units are weighed with.
+- Some units make sense only behind another (lines of an output behind its call). Until that one is chosen, only the
+  best of those behind it is in the heap, weighed together with it; then each goes into the heap alone. What is taken
+  costs nothing more and gains nothing more, and neither does the nothing that all other units are weighed with.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
 from itertools import chain, compress
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -81,7 +81,8 @@ class Cover:
         for number, first in enumerate(self.firsts):
             if first != nothing:
                 self.waiting.setdefault(first, []).append(number)
-        self.taken = [False] * len(units)
+        self.taken = [False] * len(units) + [True]
+        self.alone = [number for number, first in enumerate(self.firsts) if first == nothing]
         self.costs = [*(unit.cost for unit in units), 0.0]
         self._hold(worths, covered)
         self._speak(stated)
@@ -145,12 +146,15 @@ class Cover:
             *(self.taken, self.costs, self.gains),
             *(self.more, self.firsts, self.units),
         )
+        self.alone = [number for number in self.alone if not taken[number]]
         ratios = [END]
         ratios += [
-            (-(((gain + gains[first]) / GRAIN + other + more[first]) / (cost + costs[first])), number)
-            for number, (gain, other, cost, first) in enumerate(zip(gains, more, costs, firsts, strict=False))
-            if cost <= room and not taken[number]
+            (-((gains[number] / GRAIN + more[number]) / costs[number]), number)
+            for number in self.alone
+            if costs[number] <= room
         ]
+        behind = {first: self._behind(first, room) for first in self.waiting if not taken[first]}
+        ratios += [waiting[0] for waiting in behind.values() if waiting]
         ratios.sort(reverse=True)
         fallen = [END]
         chosen: list[Unit] = []
@@ -158,22 +162,51 @@ class Cover:
             ratio, number = heappop(fallen) if fallen[0] < ratios[-1] else ratios.pop()
             if number < 0:
                 break
-            cost = costs[number]
-            if cost > room or taken[number]:
-                continue
             first = firsts[number]
-            both = cost + costs[first]
-            now = ((gains[number] + gains[first]) / GRAIN + more[number] + more[first]) / both
-            if now <= 0:
+            if not taken[first]:
+                now, number = self._best_behind(first, behind[first], room)
+            elif taken[number] or costs[number] > room:
                 continue
-            if now < -ratio and (now < -ratios[-1][0] - NEAR or now < -fallen[0][0] - NEAR):
-                heappush(fallen, (-now, number))
-            elif both <= room:
-                room -= both
-                for one in (first, number) if costs[first] else (number,):
-                    self._take(one, fallen)
-                    chosen.append(units[one])
+            else:
+                now = -((gains[number] / GRAIN + more[number]) / costs[number])
+            if now >= 0:
+                continue
+            if now > ratio and (now > ratios[-1][0] + NEAR or now > fallen[0][0] + NEAR):
+                heappush(fallen, (now, number))
+                continue
+            room -= costs[number] + costs[first]
+            for one in (number,) if taken[first] else (first, number):
+                self._take(one, fallen)
+                chosen.append(units[one])
         return chosen
+
+    def _behind(self, first: int, room: float) -> list[tuple[float, int]]:
+        """Return a heap of the units behind one that is not taken yet, by the ratio of both together."""
+        gains, more, costs = self.gains, self.more, self.costs
+        gain, other, cost = gains[first], more[first], costs[first]
+        ratios = [
+            (-(((gains[number] + gain) / GRAIN + more[number] + other) / (costs[number] + cost)), number)
+            for number in self.waiting[first]
+            if costs[number] <= room
+        ]
+        heapify(ratios)
+        return ratios
+
+    def _best_behind(self, first: int, heap: list[tuple[float, int]], room: float) -> tuple[float, int]:
+        """Return the best unit of such a heap that fits the room, with its ratio as it is now."""
+        gains, more, costs = self.gains, self.more, self.costs
+        while heap:
+            ratio, number = heap[0]
+            both = costs[number] + costs[first]
+            if both > room:
+                heappop(heap)
+                continue
+            now = -(((gains[number] + gains[first]) / GRAIN + more[number] + more[first]) / both)
+            if now > ratio:
+                heapreplace(heap, (now, number))
+            if now <= heap[0][0] + NEAR:
+                return now, number
+        return END
 
     def _take(self, number: int, heap: list[tuple[float, int]]) -> None:
         self.taken[number] = True
@@ -190,14 +223,11 @@ class Cover:
                 self.more[speaker] = self._more(speaker)
             speakers[statement] = []
         gains[number], self.more[number], self.costs[number] = 0, 0.0, 0.0
-        for waiting in self.waiting.get(number, ()):
-            heappush(heap, (-self._ratio(waiting), waiting))
-
-    def _ratio(self, number: int) -> float:
-        """Return worth by token, together with what has to come first."""
-        first, costs = self.firsts[number], self.costs
-        worth = (self.gains[number] + self.gains[first]) / GRAIN + self.more[number] + self.more[first]
-        return worth / (costs[number] + costs[first])
+        behind = self.waiting.get(number, ())
+        self.alone += behind
+        more, costs = self.more, self.costs
+        for each in behind:
+            heappush(heap, (-((gains[each] / GRAIN + more[each]) / costs[each]), each))
 
 
 def choose(units: Iterable[Unit], worth: Mapping[str, float], covered: set[str], room: float) -> list[Unit]:
