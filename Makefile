@@ -20,7 +20,7 @@ SHIMS := $(if $(filter file,$(origin ADAPTERS)),$(if $(shell command -v npm),ref
 
 demo: $(VENV)/.ready
 	$(BIN)/refold demo
-	@echo "make demo-page                   these conversations in a browser"
+	@echo "make demo-page                  these conversations in a browser"
 
 # Opens the page over the demo's conversations, on this machine alone, until Ctrl-C.
 demo-page: $(VENV)/.ready-page

@@ -206,7 +206,7 @@ def repair(
         run = run.without_ignored()  # what the provider ignores breaks a rule
     result = verified_result(run, messages)
     if left := violations(result.messages, format=result.format):
-        raise BrokenConversation(f"{len(left)} rules of {result.format} cannot be repaired: {named(left)}", left)
+        raise BrokenConversation(f"cannot be repaired for {result.format}: {named(left)}", left)
     return result
 
 

@@ -311,6 +311,23 @@ def test_what_cannot_fit_ends_with_code_1_and_writes_nothing(run: Run, tmp_path:
     assert not (tmp_path / "out.json").exists()
 
 
+def test_what_cannot_be_repaired_is_named_and_writes_nothing(run: Run, tmp_path: Path) -> None:
+    said = [{"role": "user", "content": "hi"}, {"role": "assistant", "tool_calls": [{"id": 7, "function": None}]}]
+    (tmp_path / "odd.json").write_text(json.dumps(said))
+    result = run("repair", tmp_path / "odd.json", "-o", tmp_path / "out.json")
+    refused(result, "odd.json", "a call without type", "`refold check`", code=1)
+    assert not (tmp_path / "out.json").exists()
+
+
+@pytest.mark.parametrize("line", ["null", "7", "[1]", '"x"', '{"refold_session": 1}'])
+def test_a_line_of_another_shape_is_told_in_words_of_the_file(run: Run, tmp_path: Path, line: str) -> None:
+    (tmp_path / "other.jsonl").write_text(line)
+    result = run("sessions", "import", tmp_path / "other.jsonl", "--store", tmp_path / "new.db")
+    refused(result, "line 1 is not a line of an exported session", "refold sessions export")
+    assert "subscriptable" not in result.stderr
+    assert "indices" not in result.stderr
+
+
 def test_megabytes_in_one_message_are_taken(run: Run, tmp_path: Path) -> None:
     line = "The quick brown fox jumps over the lazy dog, number after number.\n"
     arguments = {
@@ -412,6 +429,6 @@ def test_a_store_that_cannot_be_used_is_told_before_anything_is_served(
 
 def test_what_a_gateway_is_told_wrongly_is_named_by_its_option(run: Run) -> None:
     serve = ("serve", "--port", 0, "--store", "memory")
-    refused(run(*serve, "--model-window", "gpt-4o=abc"), "--model-window gpt-4o: abc is no number of tokens")
+    refused(run(*serve, "--model-window", "gpt-4o=abc"), "--model-window gpt-4o: 'abc' is no number of tokens")
     refused(run(*serve, "--summarizer-url", "http://127.0.0.1:1"), "--summarizer")
     refused(run(*serve, "--summarizer", "m", "--summarizer-url", "nowhere"), "--summarizer-url nowhere")

@@ -73,7 +73,7 @@ def test_results_of_other_settings_and_errors_are_told_in_words(run, tmp_path):
     result = run(tmp_path / "in", "-p", "opal", "--jobs", 1)
     assert (result.exit_code, result.stdout.splitlines()[:2]) == (
         0,
-        ["3 files replayed.", "1 file with an error: the report lists them."],
+        ["3 files replayed.", "1 of them with an error: the report says why."],
     )
     refused(run(tmp_path / "in", "-p", "vibe"), "policies opal, now vibe")
 
@@ -83,4 +83,4 @@ def test_a_batch_of_which_every_file_has_an_error_is_no_success(run, tmp_path):
     (tmp_path / "in" / "bad.json").write_text(transcript(1))
     for _ in range(2):  # the second run finds it done
         result = run(tmp_path / "in", "-p", "opal", "--jobs", 1)
-        assert (result.exit_code, "1 file with an error: the report lists them." in result.stdout) == (1, True)
+        assert (result.exit_code, "1 of them with an error: the report says why." in result.stdout) == (1, True)

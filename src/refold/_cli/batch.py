@@ -196,7 +196,7 @@ def _print_progress(reached: BatchProgress, out: str) -> None:
     before = f", {reached.finished_before:,} of them by earlier runs" if reached.finished_before else ""
     show.line(f"{show.many(reached.files, 'file')} replayed{before}.")
     if reached.errors:
-        show.line(f"{show.many(reached.errors, 'file')} with an error: the report lists them.")
+        show.line(f"{reached.errors:,} of them with an error: the report says why.")
     show.line(f"refold batch report {out}")
 
 

@@ -91,7 +91,7 @@ def each(
     files: tuple[str, ...], out: str, how: options.ReadOptions, doing: str, work: Callable[[InputConversation], Result],
     *, as_json: bool,
 ) -> int:  # fmt: skip
-    """Do one work on all files and write the results; of several, one that cannot be done is noted and passed over."""
+    """Do one work on all files and write the results; one that cannot be done is noted, and makes the exit code 1."""
     from refold._cli import files as reading
     from refold._cli import output, show
     from refold.errors import BrokenConversation, CannotFit, OutsideError, UsageError
@@ -108,9 +108,8 @@ def each(
             with show.working(f"{doing} {talk.label}", alone=len(named) == 1):
                 result = work(talk)
         except (BrokenConversation, CannotFit, OutsideError) as error:
-            if len(named) == 1:
-                raise
-            show.note(f"refold: {talk.label}: {error}")
+            hint = "; `refold check` shows in which messages" if isinstance(error, BrokenConversation) else ""
+            show.note(f"refold: {talk.label}: {error}{hint}")
             failed = 1
         else:
             written(talk, result, where[talk.path], as_json=as_json)

@@ -34,7 +34,8 @@ def command(model: str | None, provider: str | None, limit: int, as_json: bool) 
     from refold.models._names import provider_key
 
     if provider is not None and provider_key(provider) not in (providers := catalog.providers()):
-        raise UsageError(f"there is no provider {provider!r}{did_you_mean(provider, providers)}")
+        known = f"{did_you_mean(provider, providers)}; there are {', '.join(sorted(providers))}"
+        raise UsageError(f"there is no provider {provider!r}{known}")
     if model is None:
         _all(as_json)
         return

@@ -150,7 +150,7 @@ class TokenNumber(click.ParamType[int]):
         number = parse_tokens(str(value))
         if number is None or not self.least <= number <= self.most:
             between = f"{self.least:,} to {self.most:,}"
-            self.fail(f"{value} is no number of tokens: give {between}, as in 200000 or 200k", param, ctx)
+            self.fail(f"{str(value)!r} is no number of tokens: give {between}, as in 200000 or 200k", param, ctx)
         return number
 
 
@@ -170,7 +170,7 @@ class Goal(click.ParamType[int | float]):
             return share
         number = None if share is not None else parse_tokens(text)
         if number is None or not 0 < number <= MOST:
-            self.fail(f"{value} is no size: give tokens as in 60k, or a share as in 0.5 or 50%", param, ctx)
+            self.fail(f"{str(value)!r} is no size: give tokens as in 60k, or a share as in 0.5 or 50%", param, ctx)
         return number
 
 
@@ -201,7 +201,9 @@ class Megabytes(click.ParamType[float]):
         except ValueError:
             size = 0
         if not LEAST_MEGABYTES <= size <= MOST_MEGABYTES:
-            self.fail(f"{value} is no size: give megabytes as in 64, or with a unit as in 512k, 8M or 1G", param, ctx)
+            self.fail(
+                f"{str(value)!r} is no size: give megabytes as in 64, or with a unit as in 512k, 8M or 1G", param, ctx
+            )
         return size
 
 

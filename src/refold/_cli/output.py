@@ -59,9 +59,9 @@ def places(named: Sequence[Named], out: str) -> dict[str, str]:
         writable(place)
         return {named[0].path: place}
     if out == STDIN or (os.path.exists(out) and not os.path.isdir(out)):
-        raise UsageError(f"{len(named)} files cannot go into one place: name a folder with -o")
+        raise UsageError(f"{out}: several files, or a folder of them, cannot go into one place: name a folder with -o")
     if not os.path.isdir(out) and os.path.splitext(out)[1] in SUFFIXES:  # meant as a file, not as a folder to make
-        raise UsageError(f"{out}: {len(named)} files cannot go into one file: name a folder with -o")
+        raise UsageError(f"{out}: several files, or a folder of them, cannot go into one file: name a folder with -o")
     tails = [os.path.relpath(each.path, each.within) if each.within else os.path.basename(each.path) for each in named]
     if len(set(tails)) < len(tails):
         raise UsageError(f"two of the files would have the same name in {out}: write them one at a time")

@@ -58,6 +58,7 @@ __all__ = [
 # and more evenly: a digest has more tokens a character than what it stands for.
 CHARACTERS = CharCounter()
 PERCENT = 100  # a goal of so few tokens is a share that was written as a number
+MOST = 10_000_000_000  # of tokens, and of calls: more is a slip
 
 # What an argument may be, and what to give; the others are checked where they are read.
 _KINDS: Mapping[str, tuple[Any, str]] = {
@@ -359,7 +360,8 @@ def _goal(policy: Policy, options: Options, budget: Budget) -> Limit:
         case int() as tokens if 0 < tokens <= budget.input:
             return Exactly(tokens)
         case int() as tokens:
-            raise BadBudget(f"a goal of {tokens:,} tokens does not lie within the input budget of {budget.input:,}")
+            most = f"the input budget is {budget.input:,}"
+            raise BadBudget(f"a goal of {tokens:,} tokens cannot be: {most}, so give 1 to that many, or a share")
         case float() as share if 0 < share <= 1:
             return Share(share)
         case float() as share:
@@ -407,6 +409,6 @@ def usage_for(options: Options) -> Usage | None:
 
 
 def _whole(name: str, value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= 10_000_000_000:
-        raise BadBudget(f"{name}={value!r} is not a number of tokens: give a positive whole number")
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= MOST:
+        raise BadBudget(f"{name}={value!r} cannot be: give a positive whole number, at most {MOST:,}")
     return value

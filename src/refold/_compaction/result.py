@@ -287,9 +287,10 @@ def _refuse_new_violations(shape: Format, transcript: Transcript, written: list[
     known = {(violation.rule, violation.message) for violation in formats.broken(shape, transcript.messages)}
     fresh = tuple(violation for violation in broken if (violation.rule, violation.message) not in known)
     if fresh:
-        raise BrokenConversation(f"{len(fresh)} rules of {shape.name} would not hold: {named(fresh)}", fresh)
+        raise BrokenConversation(f"rules of {shape.name} would not hold: {named(fresh)}", fresh)
 
 
 def named(violations: Sequence[Violation]) -> str:
-    """Return the first three violations in words."""
-    return "; ".join(f"{violation.rule}: {violation.message}" for violation in violations[:3])
+    """Return the first three violations in words, and how many more there are."""
+    some = "; ".join(f"{violation.rule}: {violation.message}" for violation in violations[:3])
+    return f"{some}; and {len(violations) - 3:,} more" if len(violations) > 3 else some

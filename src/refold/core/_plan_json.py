@@ -48,7 +48,9 @@ def load_plan(data: bytes | str) -> Plan:
             )
         plan = msgspec.json.decode(raw, type=_Envelope).plan
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UnreadablePlan(f"this is not a plan made by refold: {error}") from error
+        raise UnreadablePlan(
+            f"this is not a plan made by refold: {error}; name a file that `--plan-out` or `dump_plan` wrote"
+        ) from error
     if sealed(plan).id != plan.id:
         raise UnreadablePlan("the plan does not match its id, so it was changed after it was made: make a new plan")
     return plan

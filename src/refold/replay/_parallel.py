@@ -137,7 +137,8 @@ def done(job: Job, settings: ReplaySettings) -> list[Run]:
     if len(runs) < len(places):
         line = timeline(recorded, stamps(recorded, job.source) if recorded.usage else (), model=settings.model)
         if len(line.beats) < CALLS:
-            raise UsageError(f"{job.file}: {len(line.beats)} calls of a model are too few to replay: name a longer one")
+            calls = f"{len(line.beats)} of at least {CALLS} calls of a model"
+            raise UsageError(f"{job.file}: too few to replay ({calls}): name a longer one")
         tests = _Tests(line, settings)
         for name in job.policies:
             if name not in runs:

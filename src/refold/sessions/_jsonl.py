@@ -74,7 +74,13 @@ def import_session(store: Store, lines: Iterable[str], id: str | None = None) ->
             else:
                 reader.read_line(line)
         except (ValueError, KeyError, TypeError, AttributeError, RefoldError) as error:
-            reason = f"no {error}" if isinstance(error, KeyError) else str(error)
+            match error:
+                case KeyError():
+                    reason = f"no {error}"
+                case TypeError() | AttributeError():
+                    reason = "a value in it has another type"
+                case _:
+                    reason = str(error)
             raise UnreadableTranscript(f"line {number} is not a line of an exported session: {reason}") from error
     if reader is None:
         raise UnreadableTranscript("line 1 is missing: this is not an exported session")

@@ -13,7 +13,7 @@ from tests.gateway.scripted_upstream import call, chat
 @pytest.mark.parametrize(("text", "limit"), [
     ("0.7", Share(0.7, inclusive=True)), ("70%", Share(0.7, inclusive=True)), (".5", Share(0.5, inclusive=True)),
     ("1.0", Share(1.0, inclusive=True)), ("60k", Exactly(60_000, inclusive=True)), ("1m", Exactly(10**6, inclusive=True)),
-    ("60,000", Exactly(60_000, inclusive=True)), ("1", Exactly(1, inclusive=True)), ("0", Never()), (" Never ", Never()),
+    ("60,000", Exactly(60_000, inclusive=True)), ("101", Exactly(101, inclusive=True)), ("0", Never()), (" Never ", Never()),
 ])  # fmt: skip
 def test_a_trigger_is_a_share_or_tokens_or_never(text, limit):
     assert trigger(text) == limit
@@ -23,6 +23,11 @@ def test_a_trigger_is_a_share_or_tokens_or_never(text, limit):
 def test_what_is_no_trigger_is_said_with_examples(text):
     with pytest.raises(UsageError, match="70%"):
         trigger(text)
+
+
+def test_a_share_without_its_sign_is_no_trigger_of_so_few_tokens():
+    with pytest.raises(UsageError, match="'80' means 80 tokens: for a share of the input budget give 80%"):
+        trigger("80")
 
 
 def bound(settings, model="m", **asked):

@@ -15,6 +15,7 @@ __all__ = ["trigger", "triggered"]
 
 SHARE = re.compile(r"(\d+|\d*\.\d+)(%?)", re.ASCII)
 TOKENS = {"auto_compact_threshold": "argument"}
+PERCENT = 100  # so few tokens are a share that lacks its sign: under them every call would be compacted
 MOST = 100_000_000  # the largest window that refold.models takes
 
 
@@ -28,6 +29,8 @@ def trigger(text: str) -> Limit:
     if value == "never":
         return Never()
     tokens = parse_tokens(value)
+    if tokens is not None and 0 < tokens <= PERCENT:
+        raise UsageError(f"{text!r} means {tokens} tokens: for a share of the input budget give {tokens}%")
     if tokens is not None and 0 <= tokens <= MOST:
         return policies.threshold(tokens)
     if (match := SHARE.fullmatch(value)) and 0 < (share := float(match[1]) / (100 if match[2] else 1)) <= 1:
