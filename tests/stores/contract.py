@@ -355,6 +355,23 @@ class Contract:
         clock.now = 5_000.0
         assert store.now() == 5_001.0
 
+    def test_an_id_of_a_provider_stays_with_whoever_claimed_it_first(self, store):
+        store.claim(["1", "2"], "team:red")
+        store.claim(["2", "3"], "team:blue")
+        assert store.owners(["1", "2", "3", "4"]) == {"1": "team:red", "2": "team:red", "3": "team:blue"}
+        many = [f"{number}" for number in range(10, 1_210)]
+        store.claim(many, "")
+        assert store.owners(many) == dict.fromkeys(many, "")
+        assert store.owners([]) == {}
+
+    def test_an_id_of_a_provider_is_forgotten_when_it_was_not_used_for_long(self, store, clock):
+        store.claim(["used", "unused", "foreign"], "team:red")
+        clock.now += 100
+        store.claim(["used"], "team:red")
+        store.claim(["foreign"], "team:blue")  # which is no use by its owner
+        store.drop_claims(clock.now - 50)
+        assert store.owners(["used", "unused", "foreign"]) == {"used": "team:red"}
+
     def test_a_write_is_tried_and_leaves_nothing(self, store, said):
         before = store.load("a"), store.sessions()
         store.check_write()

@@ -81,6 +81,9 @@ def acting(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--require-token", is_flag=True, help="Require a token of clients on this machine too."),
         click.option("--rate", type=click.IntRange(0), default=0, metavar="N",
                      help="Requests a minute for each token; 0: no limit."),
+        click.option("--unknown-ids", metavar="WHAT", default="",
+                     help="Whether a user or team may name what a provider stores under an id that did not pass here: "
+                          "pass or refuse; by default refuse with a key of the gateway, else pass."),
         click.option("--openai-key-file", metavar="FILE", type=options.PATH,
                      help="File with the key for OpenAI's paths."),
         click.option("--anthropic-key-file", metavar="FILE", type=options.PATH,

@@ -42,12 +42,14 @@ from refold._gateway.server.asgi import (
 )
 from refold._gateway.server.auth import ANYBODY, Auth, check_path, reject_duplicate_headers
 from refold._gateway.server.connection import connection_of
+from refold._gateway.server.ownership import ClaimingSend, Ownership
 from refold._gateway.server.relay import WhileConnected, relay
 from refold._gateway.server.request_headers import request_options
 from refold._gateway.upstream.client import Upstream, from_upstream, to_upstream
 from refold._gateway.upstream.response import UpstreamAborted
 from refold._gateway.upstream.tunnel import open_tunnel
 from refold._gateway.wire.routes import is_stateless, route
+from refold._gateway.wire.stored_ids import made_in_resource, stored_path
 from refold._page.conversations import Conversations
 from refold.errors import SessionNotFound, StoreError, WriteConflict
 from refold.handlers import Handlers
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
     from refold._gateway.server.request_headers import RequestOptions
     from refold._gateway.settings import GatewaySettings
     from refold._gateway.wire.routes import Route
+    from refold._gateway.wire.stored_ids import StoredPath
     from refold.sessions import Store
 
 __all__ = ["Gateway"]
@@ -77,6 +80,7 @@ WHILE_DRAINING = ("/livez", "/metrics")
 STORE_TIMEOUT = 3.0  # seconds that a request waits for a store that others lock, or that does not answer
 TELL = 2.0  # seconds for which the figures that other workers know of this one are old at most
 CLOCK_STEP = 60.0  # seconds by which the store's clock and this machine's may drift apart between two looks
+UPLOADED = frozenset({"files", "uploads"})
 REALTIME = re.compile(r"(?:/.+)?/realtime")  # paths of the WebSockets that are carried
 
 
@@ -190,9 +194,11 @@ class Gateway:
         self._planner = Planner(settings, handlers, keeper, self.metrics, lost, deferred)
         self._native = NativeCompaction(settings, self.tracker, keeper, self._planner, self.metrics)
         keeper.on_delete = self._native.expansion.forget
+        self._ownership = Ownership(settings, keeper, self.tracker.salt)
         self._exchanges = Exchanges(
-            settings, self._upstream, self.tracker, self._budgets, self._planner, self._native, deferred, self.metrics
-        )
+            settings, self._upstream, self.tracker, self._budgets, self._planner, self._native, deferred, self.metrics,
+            self._ownership,
+        )  # fmt: skip
         self._lookup = ConversationLookup(self.tracker, keeper, self._planner, self._exchanges)
         acts = GatewayActs(store, keeper, self._planner, self._lookup, handlers)
         memory = GatewayMemory(self.tracker, self._budgets, self._planner, lambda: self.draining)
@@ -225,6 +231,7 @@ class Gateway:
                 offset = clock - now
                 if now >= trusted:
                     expired = await self._keeper.expired(clock - retention, retention, used)
+                    await self._ownership.drop_unused(clock - retention)
             for conversation in self.tracker.all():
                 if conversation.session_id in expired or (
                     conversation.used < now - retention and not conversation.lock.locked()
@@ -318,6 +325,10 @@ class Gateway:
             min(caller.max_body or limit, limit),
         )
 
+    def _tenant(self, caller: Caller) -> str | None:
+        """Return as whose ids of what providers store are told apart; None for an administrator, or with one owner."""
+        return None if caller.admin or not self._auth.has_owners else caller.owner
+
     def _check_draining(self, path: str) -> None:
         if self.draining and path not in WHILE_DRAINING:
             message = "this gateway is shutting down: send the request again, to another one"
@@ -345,11 +356,20 @@ class Gateway:
     ) -> None:
         """Forward a request without a conversation: both bodies pass as they arrive, of any size the caller may send.
 
-        What a provider stores for one of the gateway's own keys may be of any owner, so it is for administrators.
+        What a provider stores for one of the gateway's own keys may be of any owner, so it is for administrators, and
+        for the owner of an id what is stored under it.
         """
         scope, path, where, caller = head.scope, head.path, head.route, head.caller
-        provider = where.dialect.provider
-        if provider in self.settings.upstream_keys and not caller.admin and not is_stateless(scope["method"], path):
+        provider, method, stored, tenant = where.dialect.provider, scope["method"], stored_path(path), None
+        if stored is not None and (tenant := self._tenant(caller)) is not None:
+            await self._ownership.check(provider, tenant, stored.ids[:1])
+            await self._ownership.check(provider, tenant, stored.ids[1:], passes=True)
+        is_shared = provider in self.settings.upstream_keys and not caller.admin
+        if (
+            is_shared
+            and not is_stateless(method, path)
+            and (tenant is None or stored is None or not stored.is_open(method))
+        ):
             message = f"with the gateway's key for {provider} only models can be used, not what the provider stores"
             raise GatewayError(403, message, "shared_key", CLOSE)
         url = self._upstream.address(provider, path, scope["query_string"])
@@ -359,17 +379,47 @@ class Gateway:
         connected = WhileConnected(connection, receive, body_follows=has_body)
         if caller.max_body and length and length[0][1].isdigit() and int(length[0][1]) > caller.max_body:
             raise too_large(caller.max_body)
-        body = _parts(receive, self.settings.body_timeout, connected, caller.max_body) if has_body else None
+        body: AsyncIterator[bytes] | bytes | None = None
+        if has_body and tenant is not None and stored is not None and (is_shared or names_ids(stored, headers)):
+            body = await self._checked_body(provider, tenant, head.scope, caller, receive)
+            connected = WhileConnected(connection, receive)
+        elif has_body:
+            body = _parts(receive, self.settings.body_timeout, connected, caller.max_body)
+        claiming = None
+        if tenant is not None and stored is not None:
+            known = frozenset(each.id for each in stored.ids)
+            claiming = ClaimingSend(self._ownership, tenant, send, lambda answer: made_in_resource(answer, known))
         begun = time.perf_counter()
         with connected:
             sent = self._upstream.headers(provider, headers, url)
             sent.extend((name.decode(), value.decode("latin-1")) for name, value in length)
-            answer = await self._upstream.send(scope["method"], url, sent, body)
+            answer = await self._upstream.send(method, url, sent, body)
             try:
-                await relay(send, answer, from_upstream(answer))
+                await relay(claiming or send, answer, from_upstream(answer))
             finally:
                 answer.close()
+                if claiming is not None:
+                    await claiming.close()
                 log_forwarded(where, answer.status, time.perf_counter() - begun)
+
+    async def _checked_body(self, provider: str, tenant: str, scope: Scope, caller: Caller, receive: Receive) -> bytes:
+        """Return the whole body of a request about what a provider stores, in which every id is the caller's.
+
+        Raises:
+            GatewayError: another one stands in it, or nobody can read it here.
+        """
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        settings = self.settings
+        most = min(caller.max_body or settings.max_body, settings.max_body)
+        raw = await read_body(receive, headers, most, settings.body_timeout, settings.upload_timeout)
+        encoding = headers.get(b"content-encoding", b"")
+        plain = await self._exchanges.decompressed(raw, encoding, most) if encoding else raw
+        if plain is None:
+            message = "this body cannot be decompressed here: send it plain, or with gzip"
+            raise GatewayError(415, message, "bad_encoding", CLOSE)
+        if plain.strip():
+            await self._ownership.check_json(provider, tenant, plain)
+        return raw
 
     async def _tunnel(
         self, head: _RequestHead, connection: ClientConnection | None, receive: Receive, send: Send
@@ -411,7 +461,9 @@ class Gateway:
         begun = time.perf_counter()
         encoding = chat.encoding
         plain = await self._exchanges.decompressed(raw, encoding, chat.max_body) if encoding else raw
-        exchange = Exchange(head.route, chat.url, chat.headers, chat.options, raw, plain)
+        exchange = Exchange(
+            head.route, chat.url, chat.headers, chat.options, raw, plain, tenant=self._tenant(head.caller)
+        )
         with WhileConnected(connection, receive):
             native = await self._native.begin(exchange) if self._native.may_concern(exchange) else None
             if native is None:
@@ -445,6 +497,12 @@ class Gateway:
 
 def _route_of(scope: Scope) -> Route:
     return route(scope["method"], scope["raw_path"].decode("latin-1"), dict(scope["headers"]))
+
+
+def names_ids(stored: StoredPath, headers: Headers) -> bool:
+    """Tell whether the body of a request about what a provider stores may name ids: uploads are content alone."""
+    kind = dict(headers).get(b"content-type", b"").lower()
+    return stored.collection not in UPLOADED and not kind.startswith(b"multipart/")
 
 
 def asks_for_websocket(scope: Scope, headers: dict[bytes, bytes]) -> bool:

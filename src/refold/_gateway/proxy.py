@@ -23,6 +23,7 @@ from refold._gateway.observability.tracing import span, watched
 from refold._gateway.recall.response_rounds import RecallRelay, RoundOverflow, recalls
 from refold._gateway.recall.tool import offered
 from refold._gateway.server.asgi import GatewayError
+from refold._gateway.server.ownership import ClaimingSend
 from refold._gateway.server.relay import relay
 from refold._gateway.server.request_headers import decompressed
 from refold._gateway.server.response_headers import response_headers, set_span_attributes
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from refold._gateway.observability.metrics import Metrics
     from refold._gateway.recall.deferred import DeferredRecall
     from refold._gateway.recall.response_merger import RecallRound
+    from refold._gateway.server.ownership import Ownership
     from refold._gateway.server.request_headers import RequestOptions
     from refold._gateway.settings import GatewaySettings
     from refold._gateway.upstream.client import Upstream
@@ -76,8 +78,10 @@ class Exchanges:
         native: NativeCompaction,
         deferred: DeferredRecall,
         metrics: Metrics,
+        ownership: Ownership,
     ) -> None:
         self._settings = settings
+        self._ownership = ownership
         self._strict = settings.strict and not settings.shadow  # a shadow changes nothing
         self._upstream = upstream
         self._tracks = tracker
@@ -112,6 +116,9 @@ class Exchanges:
         self, exchange: Exchange, send: Send, begun: float, tell: Callable[[str, Any], None] | None = None
     ) -> None:
         ready = await self.ready(exchange)
+        claiming = None
+        if ready.makes_ids and exchange.tenant is not None:
+            send = claiming = ClaimingSend(self._ownership, exchange.tenant, send)
         self._metrics.overhead.observe(time.perf_counter() - begun)
         if exchange.native is not None:
             if exchange.native.pauses:
@@ -141,6 +148,8 @@ class Exchanges:
             if tell is not None:
                 set_span_attributes(ready, answer.status, exchange.route.operation, tell)
             log_request(exchange, ready, answer.status, time.perf_counter() - begun)
+            if claiming is not None:
+                await claiming.close()
 
     async def ready(self, exchange: Exchange) -> Ready:
         """Make a request ready: as it came, or with its messages under the plans in force.
@@ -148,12 +157,15 @@ class Exchanges:
         Raises:
             GatewayError: a compaction failed and the gateway is strict (503).
         """
+        tenant, dialect = exchange.tenant, exchange.route.dialect
+        makes_ids, failed = False, ""
+        if tenant is not None and (exchange.options.bypass or exchange.plain is None):
+            makes_ids = await self._ownership.check_body(dialect, tenant, exchange.plain)
         if exchange.options.bypass:
             await self._bypassed(exchange)
-            return Ready(exchange.raw, plain=False, done="bypassed")
+            return Ready(exchange.raw, plain=False, done="bypassed", makes_ids=makes_ids)
         if exchange.plain is None:
-            return Ready(exchange.raw, plain=False)
-        failed = ""
+            return Ready(exchange.raw, plain=False, makes_ids=makes_ids)
         try:
             while (target := await self.target(exchange.route, exchange.options, exchange.plain)) is not None:
                 try:
@@ -170,7 +182,9 @@ class Exchanges:
             if self._strict and isinstance(error, RefoldError):
                 raise _strict(type(error).__name__) from error
             failed = type(error).__name__ if isinstance(error, RefoldError) else ""
-        return Ready(exchange.raw, plain=False, failed=failed)
+        if tenant is not None:
+            makes_ids = await self._ownership.check_body(dialect, tenant, exchange.plain)
+        return Ready(exchange.raw, plain=False, failed=failed, makes_ids=makes_ids)
 
     async def target(self, route: Route, options: RequestOptions, plain: bytes) -> CompactionTarget | None:
         """Return the conversation a body belongs to, with what bounds it; None where it holds none to be seen."""
@@ -206,6 +220,8 @@ class Exchanges:
         conversation = target.conversation
         ready = Ready(exchange.raw, plain=False, target=target)
         async with conversation.lock:
+            if exchange.tenant is not None:
+                ready.makes_ids = await self._ownership.check_conversation(target.dialect, conversation)
             if self._planner.follows:
                 target = ready.target = await self._as_chosen(exchange, target, self._planner.follow)
             chat = exchange.route.kind == "chat"

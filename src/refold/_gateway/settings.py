@@ -41,10 +41,12 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     header `x-refold-token`, in the path `/token/TOKEN/…` or as its API key. Without a token it may use the models and
     nothing else, and that only on loopback and unless `require_token` is set or the gateway has keys of its own:
     `upstream_keys`, by provider, replace those of clients. `rate` is how many requests a minute each token has, unless
-    it says otherwise (0: no limit). With `tls_certificate` and `tls_key`, files in PEM, clients come by https;
-    `public_url` is the address of a proxy through which browsers come. `strict` refuses a request whose compaction
-    fails instead of sending it as it is, `shadow` plans and reports and changes nothing, `repair` mends invalid
-    conversations.
+    it says otherwise (0: no limit). `unknown_ids` is what becomes of ids of what a provider stores that did not pass
+    here, in a gateway with tokens of several owners: "pass" or "refuse", by default "refuse" where the gateway sends
+    its own key and "pass" where clients send theirs. With `tls_certificate` and `tls_key`, files in PEM, clients come
+    by https; `public_url` is the address of a proxy through which browsers come. `strict` refuses a request whose
+    compaction fails instead of sending it as it is, `shadow` plans and reports and changes nothing, `repair` mends
+    invalid conversations.
     `recall_tool` offers models a tool that returns originals once a plan is active: the gateway answers its calls,
     in up to `recall_rounds` rounds of one answer with up to `recall_tokens` tokens each.
     `native_compaction` is what is done with a provider's own compaction, also for single routes and models: "pass",
@@ -84,6 +86,7 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     require_token: bool = False
     upstream_keys: dict[str, str] = {}
     rate: int = 0
+    unknown_ids: str = ""
     tls_certificate: str = ""
     tls_key: str = ""
     public_url: str = ""
@@ -118,6 +121,8 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
                 f"{self.host} can be reached from other machines: make tokens (refold tokens create), "
                 "give one token for all (REFOLD_GATEWAY_TOKEN), or listen on 127.0.0.1"
             )
+        if self.unknown_ids not in ("", "pass", "refuse"):
+            raise UsageError(f"unknown ids cannot be treated as {self.unknown_ids!r}: say pass or refuse")
         if bool(self.tls_certificate) != bool(self.tls_key):
             raise UsageError("a certificate is used with its key: give both --tls-certificate and --tls-key")
         if self.public_url and not _is_address(self.public_url):

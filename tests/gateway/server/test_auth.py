@@ -167,9 +167,9 @@ def test_the_clients_of_all_providers_take_a_token_as_their_key(gateway, file):
 
 @pytest.mark.parametrize(("method", "path", "status"), [
     ("GET", "/v1/models", 200), ("GET", "/v1/models/org%2Fname", 200), ("POST", "/v1/embeddings", 200),
-    ("GET", "/v1/files", 403), ("GET", "/v1/responses/resp_1", 403), ("DELETE", "/v1/models/ft-1", 403),
+    ("GET", "/v1/files", 403), ("GET", "/v1/responses/resp_1", 404), ("DELETE", "/v1/models/ft-1", 403),
     ("POST", "/v1/batches", 403), ("GET", "/v1/chat/completions", 403), ("POST", "/v1/files", 403),
-    ("GET", "/v1beta/cachedContents", 403), ("POST", "/v1/conversations", 403),
+    ("GET", "/v1beta/cachedContents", 403), ("GET", "/v1/conversations", 403), ("GET", "/v1/files/file-1", 404),
 ])  # fmt: skip
 def test_with_a_shared_key_what_a_provider_stores_is_for_administrators(stand, file, method, path, status):
     _, text = file.create("user:ann")

@@ -170,6 +170,8 @@ class Conversation:
         self.thrashing: Thrash | None = None  # as of the last look
         self.waiting: BreakEven | None = None  # of a compaction that waits until it pays
         self.window_was_full = False  # the last answer showed that the window was full
+        self.checked_messages = 0  # leading messages in which every id of what a provider stores is its owner's
+        self.checked_values: Values = {}  # and values beside them
         self.known_messages = 0  # leading messages that were in an earlier request
         self.scanned_bytes = 0  # bytes of the body that were searched for what is not text
         self.last_media_index = 0  # how many messages there were when some was found
@@ -215,6 +217,7 @@ class Conversation:
             self.scanned_bytes = self.last_media_index = 0
             self.known_messages = min(self.known_messages, same)
         known = self.body.raws
+        self.checked_messages = min(self.checked_messages, same)
         self.receive(body)
         if same < len(self.transcript):
             self.transcript = Transcript(self.transcript.messages[:same])
@@ -251,6 +254,22 @@ class Conversation:
         return forked
 
     # What happens to a conversation
+
+    def unchecked(self) -> tuple[list[Bytes], Values]:
+        """Return the messages of the newest body, and the values beside them, that `mark_checked` has not seen."""
+        body, known = self.body, self.checked_values
+        values = {
+            key: raw
+            for each in (body.before, body.after)
+            for key, raw in each.items()
+            if not _equal(known.get(key), raw)
+        }
+        return body.raws[self.checked_messages :], values
+
+    def mark_checked(self, body: ParsedBody) -> None:
+        """Record that every id in a body is its owner's, unless a newer body has come meanwhile."""
+        if body is self.body:
+            self.checked_messages, self.checked_values = len(body.raws), body.before | body.after
 
     def mark_sent(self) -> None:
         """Record that all messages of the newest body are in a request that is sent."""

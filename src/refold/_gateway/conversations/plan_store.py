@@ -264,6 +264,30 @@ class PlanStore:
         self.on_delete(session)
         return True
 
+    async def claim(self, keys: list[str], owner: str) -> None:
+        """Record whose hashed ids of a provider are; the first owner stays.
+
+        Raises:
+            StoreError: the store has failed.
+        """
+        await self._run(lambda: self._store.claim(keys, owner))
+
+    async def owners(self, keys: list[str]) -> dict[str, str]:
+        """Return whose those of the hashed ids are that are recorded.
+
+        Raises:
+            StoreError: the store has failed.
+        """
+        return await self._run(lambda: self._store.owners(keys))
+
+    async def drop_claims(self, before: float) -> None:
+        """Forget hashed ids that were not used since a time of the store's clock.
+
+        Raises:
+            StoreError: the store has failed.
+        """
+        await self._run(lambda: self._store.drop_claims(before))
+
     async def check_write(self) -> None:
         """See that the store can be written.
 

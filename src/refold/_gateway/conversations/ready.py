@@ -22,7 +22,10 @@ __all__ = ["Exchange", "Ready"]
 
 
 class Ready(Struct):
-    """A request as it goes upstream: its body, the conversation it belongs to, and what is said of it in headers."""
+    """A request as it goes upstream: its body, the conversation it belongs to, and what is said of it in headers.
+
+    `makes_ids`: its answer has ids to be recorded as its owner's.
+    """
 
     body: bytes
     plain: bool = True
@@ -33,6 +36,7 @@ class Ready(Struct):
     done: str = "forwarded"
     reason: str = ""
     failed: str = ""
+    makes_ids: bool = False
 
 
 class Exchange(Struct, frozen=True):
@@ -40,7 +44,8 @@ class Exchange(Struct, frozen=True):
 
     `headers` are those that the provider gets.
 
-    `native` is there where it concerns the provider's own compaction.
+    `native` is there where it concerns the provider's own compaction. `tenant` is the owner whose ids of what the
+    provider stores are told apart from those of others; None where they are not.
     """
 
     route: Route
@@ -50,3 +55,4 @@ class Exchange(Struct, frozen=True):
     raw: bytes
     plain: bytes | None
     native: NativeExchange | None = None
+    tenant: str | None = None

@@ -100,6 +100,11 @@ class Auth:
         """Whether a request that was admitted always will be, but for its rate: nobody adds or revokes tokens."""
         return self._tokens is None
 
+    @property
+    def has_owners(self) -> bool:
+        """Whether there are tokens of users and teams, whose content is told apart."""
+        return self._tokens is not None and self._tokens.is_used
+
     def admit(self, path: str, headers: Headers, by_name: dict[bytes, bytes], query: bytes) -> Admission:
         """Return an authorized request, without the token in it.
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["MemoryStore"]
 
 NO_LEASE = ("", 0.0, 0.0)
+MOST_CLAIMS = 1_000_000  # hashes of ids, of about 200 bytes each; those not used for longest are forgotten
 
 
 class MemoryStore(Writing):
@@ -52,6 +53,7 @@ class MemoryStore(Writing):
         self._words: dict[tuple[str, MessageId], str] = {}
         self._salt = os.urandom(32)
         self._leases: dict[str, tuple[str, float, float]] = {}
+        self._claims: dict[str, tuple[str, float]] = {}  # owner and last use, that of long ago first
 
     def create(self, session: str, format: str, owner: str = "") -> Head:
         """Create a session of an owner, or return the stored one."""
@@ -196,6 +198,27 @@ class MemoryStore(Writing):
         """Tell whether somebody has the compaction lease of a session."""
         with self._lock:
             return self._leases.get(session, NO_LEASE)[2] > self._clock()
+
+    def claim(self, keys: Sequence[str], owner: str) -> None:
+        """Record for hashes of a provider's ids whose they are, and that they were used; the first owner stays."""
+        with self._lock:
+            now = self._clock()
+            for key in keys:
+                if (known := self._claims.get(key, (owner, now)))[0] == owner:
+                    self._claims.pop(key, None)
+                    self._claims[key] = known[0], now
+            while len(self._claims) > MOST_CLAIMS:
+                del self._claims[next(iter(self._claims))]
+
+    def owners(self, keys: Sequence[str]) -> dict[str, str]:
+        """Return whose those of the hashes are that an owner is recorded for."""
+        with self._lock:
+            return {key: self._claims[key][0] for key in keys if key in self._claims}
+
+    def drop_claims(self, before: float) -> None:
+        """Forget hashes that were not used since a time of the clock."""
+        with self._lock:
+            self._claims = {key: claim for key, claim in self._claims.items() if claim[1] >= before}
 
     def now(self) -> float:
         """Return the clock's time."""

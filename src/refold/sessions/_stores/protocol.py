@@ -178,6 +178,15 @@ class Store(Protocol):
     def leased(self, session: str) -> bool:
         """Tell whether somebody has the compaction lease of a session."""
 
+    def claim(self, keys: Sequence[str], owner: str) -> None:
+        """Record for hashes of a provider's ids whose they are, and that they were used; the first owner stays."""
+
+    def owners(self, keys: Sequence[str]) -> dict[str, str]:
+        """Return whose those of the hashes are that an owner is recorded for."""
+
+    def drop_claims(self, before: float) -> None:
+        """Forget hashes that were not used since a time of the store's clock."""
+
     def now(self) -> float:
         """Return the store's clock, which all its processes share, in seconds since 1970."""
 

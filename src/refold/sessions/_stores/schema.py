@@ -13,7 +13,16 @@ from sqlalchemy import (
     Text,
 )
 
-__all__ = ["entries", "leases", "messages", "metadata", "properties", "session_messages", "sessions"]
+__all__ = [
+    "entries",
+    "leases",
+    "messages",
+    "metadata",
+    "properties",
+    "provider_ids",
+    "session_messages",
+    "sessions",
+]
 
 metadata = MetaData()
 _NUMBER = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up an INTEGER key alone
@@ -79,4 +88,13 @@ leases = Table(
     Column("owner", Text, nullable=False),
     Column("taken", Double, nullable=False),
     Column("until", Double, nullable=False),
+)
+
+# Whose is what a provider stores for the key that several owners share: the key is a salted hash of its id.
+provider_ids = Table(
+    "provider_ids",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("used", Double, nullable=False),
 )

@@ -297,6 +297,35 @@ class SQLStore(Writing):
             until = connection.execute(select(table.c.until).where(table.c.session == session)).scalar()
             return until is not None and until > self._now(connection)
 
+    def claim(self, keys: Sequence[str], owner: str) -> None:
+        """Record for hashes of a provider's ids whose they are, and that they were used; the first owner stays."""
+        table = schema.provider_ids
+        with self._transaction() as connection:
+            now = self._now(connection)
+            insertion = _inserting(connection, table)
+            statement = insertion.on_conflict_do_update(
+                index_elements=[table.c.key], set_={"used": now}, where=table.c.owner == owner
+            )
+            rows = [{"key": key, "owner": owner, "used": now} for key in sorted(keys)]  # in one order: no deadlock
+            for start in range(0, len(rows), AT_ONCE):
+                connection.execute(statement, rows[start : start + AT_ONCE])
+
+    def owners(self, keys: Sequence[str]) -> dict[str, str]:
+        """Return whose those of the hashes are that an owner is recorded for."""
+        table, owners = schema.provider_ids, dict[str, str]()
+        with map_database_errors(self.name), self._database.single.connect() as connection:
+            for start in range(0, len(keys), AT_ONCE):
+                some = keys[start : start + AT_ONCE]
+                owners |= dict(
+                    connection.execute(select(table.c.key, table.c.owner).where(table.c.key.in_(some))).all()
+                )
+        return owners
+
+    def drop_claims(self, before: float) -> None:
+        """Forget hashes that were not used since a time of the store's clock."""
+        with self._transaction() as connection:
+            connection.execute(delete(schema.provider_ids).where(schema.provider_ids.c.used < before))
+
     def now(self) -> float:
         """Return the store's clock, which all its processes share, in seconds since 1970."""
         with self._transaction(writing=False) as connection:
