@@ -1,5 +1,6 @@
 import json
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -42,6 +43,17 @@ def leaves(group: click.Group = cli, path: tuple[str, ...] = ()) -> Iterator[tup
             yield from leaves(command, (*path, name))
         else:
             yield (*path, name), command
+
+
+def test_each_command_has_examples_that_it_takes() -> None:
+    for path, command in leaves():
+        _, *examples = (command.epilog or "").split("\n\n")
+        assert examples, path
+        typed = path[:1] if path == ("batch", "run") else path
+        for line in examples:
+            program, *words = shlex.split(re.split(" [<>] ", line)[0])
+            assert (program, *words[: len(typed)]) == ("refold", *typed)
+            command.make_context(program, words[len(typed) :])
 
 
 def test_each_command_has_one_line_of_the_help_on_a_terminal_of_80_columns(run: Run) -> None:

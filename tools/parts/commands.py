@@ -70,6 +70,9 @@ def _command(command: click.Command | None, name: str, top: click.Context, level
     said = inspect.cleandoc(command.help or "").replace("\b\n", "")
     heading = context.command_path.partition(" ")[2]  # of a command of a group with its group: names repeat
     parts = [f"{level} {heading}", f"```sh\n{context.command_path} {usage}\n```", said]
+    if command.epilog:
+        heads, *lines = command.epilog.split("\n\n")
+        parts.append(f"{heads}\n\n```sh\n{chr(10).join(lines)}\n```")
     if isinstance(command, click.Group):
         parts += [
             _command(command.get_command(context, each), each, context, level + "#")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from refold.core.plan import Plan
 
 
+@options.examples("refold apply plan.json session.jsonl -o small.json")
 @click.command("apply")
 @click.argument("plan", type=options.PATH)
 @options.file

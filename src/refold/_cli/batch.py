@@ -24,6 +24,10 @@ PATIENCE = "10s"  # to wait for a scheduler
 class Batch(click.RichGroup):
     """A group that runs a batch where no other command of it is named."""
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands, in the order of use."""
+        return list(self.commands)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments as those of `run` unless they begin with the name of a command."""
         if args and args[0] not in (*self.commands, *ctx.help_option_names):
@@ -36,10 +40,14 @@ def command() -> None:
     """Replay many transcripts into Parquet files, and report.
 
     The transcripts are replayed on processes of this machine or on a Dask cluster.
-    `refold batch FILE... --out DIR` is `refold batch run FILE... --out DIR`.
+    `refold batch FILE... --out DIR` is short for `refold batch run FILE... --out DIR`.
     """
 
 
+@options.examples(
+    "refold batch ~/.claude/projects --out results",
+    "refold batch 's3://logs/*.jsonl' --out s3://results --policy all --window 200k",
+)
 @click.command("run")
 @click.argument("inputs", nargs=-1, required=True, metavar="FILE...", type=options.PATH)
 @click.option(
@@ -99,6 +107,7 @@ def run(
     return int(0 < reached.files == reached.errors)
 
 
+@options.examples("refold batch report results --out report.html")
 @click.command("report")
 @click.argument("folder", metavar="DIR")
 @click.option(

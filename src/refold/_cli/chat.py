@@ -23,6 +23,11 @@ FORMATS = ("openai-chat", "anthropic")
 HISTORY = 2_000  # lines that are remembered for the arrow keys
 
 
+@options.examples(
+    "refold chat --model gpt-5",
+    "refold chat --model qwen3 --base-url http://127.0.0.1:11434/v1 --window 32k",
+    "refold chat --resume",
+)
 @click.command("chat")
 @options.model_option("by default the configured one")
 @click.option("--base-url", metavar="URL", help="Base URL of the API; by default the provider's own.")

@@ -33,6 +33,7 @@ class CheckReport(NamedTuple):
         return self.tokens is None or self.limit is None or self.tokens <= self.limit
 
 
+@options.examples("refold check request.json --window 200k")
 @click.command("check")
 @options.files
 @options.reading

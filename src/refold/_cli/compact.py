@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from refold.handlers import Handlers
 
 
+@options.examples(
+    "refold compact session.jsonl --window 200k -o small.json",
+    "refold compact request.json --budget 50k --plan-out plan.json -o small.json",
+    "refold compact session.jsonl --in-place",
+)
 @click.command("compact")
 @options.files
 @options.output

@@ -5,9 +5,12 @@ from __future__ import annotations
 import rich_click as click
 from click.shell_completion import get_completion_class
 
+from refold._cli import options
+
 SHELLS = ("bash", "zsh", "fish")
 
 
+@options.examples("refold completion bash > ~/.local/share/bash-completion/completions/refold")
 @click.command("completion")
 @click.argument("shell", type=click.Choice(SHELLS), metavar="[bash|zsh|fish]")
 @click.pass_context

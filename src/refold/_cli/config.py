@@ -7,6 +7,7 @@ import rich_click as click
 from refold._cli import options
 
 
+@options.examples("refold config", "refold config --set threshold=0.7")
 @click.command("config")
 @click.option(
     "--file", metavar="FILE", type=options.PATH, help="Read this file instead of refold.toml in the working folder."

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from refold.replay.pricing import Tariff, UserPrices
 
 
+@options.examples("refold cost session.jsonl", "refold cost ~/.claude/projects --json")
 @click.command("cost")
 @options.files
 @options.reading

@@ -69,6 +69,7 @@ class DemoResult(NamedTuple):
     largest: list[tuple[int, int]]
 
 
+@options.examples("refold demo", "refold demo --compare --window 32k")
 @click.command("demo")
 @options.policy_option("by default refold")
 @click.option(

@@ -17,6 +17,7 @@ CONTEXT = 2  # lines alike before the first that differs
 LINE = 240  # characters shown of a line
 
 
+@options.examples("refold diff session.jsonl --window 200k", "refold diff session.jsonl --plan plan.json")
 @click.command("diff")
 @options.file
 @click.option("--plan", metavar="PLAN", type=options.PATH, help="Show this plan instead of making a new one.")

@@ -11,6 +11,7 @@ from refold._cli import completers, options
 BROKEN = 1
 
 
+@options.examples("refold doctor")
 @click.command("doctor")
 @click.argument("agent", required=False, shell_complete=completers.agents)
 @options.as_json

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import rich_click as click
 
-from refold._cli import completers
+from refold._cli import completers, options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +51,7 @@ def options_of(project: str | None, *, gateway: str = "", mcp: bool = True, hook
     return InstallOptions(agents_folder(), Path(project).resolve() if project else None, gateway, mcp, hooks)
 
 
+@options.examples("refold install claude-code --dry-run", "refold install codex --gateway http://127.0.0.1:8787")
 @click.command("install")
 @click.argument("agent", shell_complete=completers.agents)
 @scoped

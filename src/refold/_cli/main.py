@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import rich_click as click
 
+from refold._cli import options
 from refold._cli.groups import LazyGroup
 
 __all__ = ["cli", "main"]
@@ -98,6 +99,7 @@ def _print_error(what: str, code: int) -> int:
     return code
 
 
+@options.examples("refold demo", "refold stats session.jsonl", "refold run -- claude", "refold COMMAND --help")
 @click.group(
     "refold",
     cls=Refold,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from refold._mcp.record import Source
 
 
+@options.examples("refold mcp", "refold mcp --store sessions.db --allow-undo")
 @click.command("mcp")
 @options.store_option("A store instead of session files: a file or a database's URL.")
 @click.option(

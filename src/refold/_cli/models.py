@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 ALL = 1_000_000
 
 
+@options.examples("refold models gpt-5", "refold models claude --limit 50")
 @click.command("models")
 @click.argument("model", required=False, metavar="[MODEL]", shell_complete=completers.models)
 @click.option("--provider", metavar="NAME", help="Provider that serves the model; some reduce the window.")

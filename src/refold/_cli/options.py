@@ -35,6 +35,7 @@ __all__ = [
     "as_json",
     "budgeted",
     "counter_option",
+    "examples",
     "file",
     "files",
     "jobs_option",
@@ -58,12 +59,23 @@ __all__ = [
 
 P = ParamSpec("P")
 R = TypeVar("R")
+C = TypeVar("C", bound=click.Command)
 ALL = "all"
 MEGABYTE = 1024 * 1024
 LEAST_MEGABYTES, MOST_MEGABYTES = 0.001, 1024 * 1024
 PATH = click.Path(readable=False, path_type=str)  # whether it can be read is told where it is read
 FOLDER = click.Path(file_okay=False, readable=False, path_type=str)
 MOST = 100_000_000  # the largest window that refold.models takes
+
+
+def examples(*lines: str) -> Callable[[C], C]:
+    """Show lines of a shell below the help of a command."""
+
+    def add(command: C) -> C:
+        command.epilog = "\n\n".join(("Examples:" if len(lines) > 1 else "Example:", *lines))
+        return command
+
+    return add
 
 
 class PolicyOptions(NamedTuple):

@@ -17,6 +17,7 @@ from refold._cli.sessions import stored_sessions
 HOST = "127.0.0.1"
 
 
+@options.examples("refold page", "refold page --store gateway.db")
 @click.command("page")
 @stored_sessions.option
 @options.port_option(8788)

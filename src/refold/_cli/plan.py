@@ -22,6 +22,10 @@ CANNOT_FIT = 1
 LONG = 3  # a run of messages with one fate and more than this many is one line
 
 
+@options.examples(
+    "refold plan session.jsonl --window 200k",
+    "refold plan session.jsonl --window 200k --policy opal --force --full",
+)
 @click.command("plan")
 @options.file
 @options.reading

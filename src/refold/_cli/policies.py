@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from refold.core.policy import Policy, Stage
 
 
+@options.examples("refold policies opal")
 @click.command("policies")
 @click.argument("policy", required=False, shell_complete=completers.policies)
 @options.as_json

@@ -7,6 +7,7 @@ import rich_click as click
 from refold._cli import options
 
 
+@options.examples("refold repair request.json -o valid.json")
 @click.command("repair")
 @options.files
 @options.output

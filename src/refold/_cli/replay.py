@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from refold.replay._run import Run
 
 
+@options.examples(
+    "refold replay session.jsonl --window 200k",
+    "refold replay sessions/ --policy refold --policy vibe --out report.html",
+)
 @click.command("replay")
 @options.files
 @options.reading

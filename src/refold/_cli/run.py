@@ -13,6 +13,7 @@ from urllib.parse import quote
 import rich_click as click
 from msgspec.structs import replace
 
+from refold._cli import options
 from refold._cli.gateway_file import KEYS, SECRETS
 from refold._cli.serve import NAMES, acting, gateway_settings, serving, started
 
@@ -25,6 +26,7 @@ PRIVATE = {*SECRETS.values(), *KEYS.values()}  # variables of the gateway that C
 ENDING = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
+@options.examples("refold run -- claude", 'refold run --window 64k --recall-tool -- codex exec "Fix the test"')
 @click.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.argument("words", nargs=-1, required=True, metavar="-- COMMAND", type=click.UNPROCESSED)
 @acting

@@ -137,6 +137,7 @@ class _FromFile(click.RichCommand):
             return super().parse_args(ctx, args)
 
 
+@options.examples("refold serve", "refold serve --openai http://127.0.0.1:11434/v1 --window 32k")
 @click.command("serve", cls=_FromFile)
 @click.option(
     "--config",

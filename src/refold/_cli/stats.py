@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from refold._inspect.token_table import TokenShare, TokenTable
 
 
+@options.examples("refold stats session.jsonl", "refold stats ~/.claude/projects", "refold stats - < request.json")
 @click.command("stats")
 @options.files
 @options.reading

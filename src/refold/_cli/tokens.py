@@ -33,6 +33,7 @@ def command() -> None:
     """
 
 
+@options.examples("refold tokens create --team research > research.token")
 @click.command("create")
 @click.option("--user", metavar="NAME", help="A token of one user, who sees only the conversations of this name.")
 @click.option("--team", metavar="NAME", help="A token of a team, whose members share their conversations.")
@@ -56,6 +57,7 @@ def create(
     click.echo(text)
 
 
+@options.examples("refold tokens list")
 @click.command("list")
 @file_option
 @options.as_json
@@ -95,6 +97,7 @@ def complete_ids(ctx: click.Context, param: click.Parameter, incomplete: str) ->
     return [CompletionItem(token.id, help=_owner(token)) for token in in_force if token.id.startswith(incomplete)]
 
 
+@options.examples("refold tokens revoke 1a2b3c4d")
 @click.command("revoke")
 @click.argument("id", shell_complete=complete_ids)
 @file_option

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import rich_click as click
 
-from refold._cli import completers
+from refold._cli import completers, options
 from refold._cli.install import chosen_agent, options_of, scoped
 
 
+@options.examples("refold uninstall claude-code")
 @click.command("uninstall")
 @click.argument("agent", shell_complete=completers.agents)
 @scoped

@@ -10,6 +10,7 @@ from refold._cli import options
 from refold._cli.sessions import stored_sessions
 
 
+@options.examples("refold sessions delete copy")
 @click.command("delete")
 @click.argument("session", shell_complete=stored_sessions.complete_ids)
 @stored_sessions.option

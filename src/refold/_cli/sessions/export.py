@@ -8,6 +8,7 @@ from refold._cli import options
 from refold._cli.sessions import stored_sessions
 
 
+@options.examples("refold sessions export last -o talk.jsonl")
 @click.command("export")
 @click.argument("session", shell_complete=stored_sessions.complete_ids)
 @options.output

@@ -8,6 +8,7 @@ from refold._cli import options
 from refold._cli.sessions import stored_sessions
 
 
+@options.examples("refold sessions import talk.jsonl --id copy")
 @click.command("import")
 @click.argument("file", type=options.PATH)
 @stored_sessions.option

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from refold.sessions import Head
 
 
+@options.examples("refold sessions list")
 @click.command("list")
 @stored_sessions.option
 @options.limit_option()

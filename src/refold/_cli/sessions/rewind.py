@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import rich_click as click
 
+from refold._cli import options
 from refold._cli.sessions import stored_sessions
 
 
+@options.examples("refold sessions rewind last 2", "refold sessions rewind last --undo")
 @click.command("rewind")
 @click.argument("session", shell_complete=stored_sessions.complete_ids)
 @click.argument("to", required=False)

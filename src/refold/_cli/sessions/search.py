@@ -10,6 +10,7 @@ from refold._cli.sessions import stored_sessions
 NO_MATCH = 1
 
 
+@options.examples("refold sessions search disk full")
 @click.command("search")
 @click.argument("query", nargs=-1, required=True)
 @stored_sessions.option

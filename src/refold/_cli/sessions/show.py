@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from refold.sessions import Session
 
 
+@options.examples("refold sessions show last --view")
 @click.command("show")
 @click.argument("session", shell_complete=stored_sessions.complete_ids)
 @stored_sessions.option
