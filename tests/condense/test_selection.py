@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from refold._condense.call_outline import PARTS
 from refold.core.messages import ToolResult, text_of
 from refold.core.token_units import ReportedTokens
+from refold.core.transcript import Transcript
 from refold.stages.fit import Fit
 from refold.testing import talk, view_of
 
@@ -90,6 +91,15 @@ def test_output_that_is_large_for_the_room_comes_back_by_lines_though_it_is_the_
     (text,) = outputs(view)
     assert text.startswith(PARTS)
     assert "rate_table is made in build_rates" in text.split("\n")
+
+
+def test_an_output_that_no_answer_has_followed_keeps_its_first_lines_though_they_name_nothing():
+    read = ["a: that is done", "u: read the notes", "a: reading | read(notes.md) as last"]
+    plain = [f"line {number} of plain notes, {'again and ' * 6}again" for number in range(400)]
+    history = [*session().messages, *talk(*read, "t: last = " + "\n".join(plain)).messages]
+    shown = outputs(fitted(Transcript(tuple(history)), 8_000))[-1].split("\n")
+    assert shown[0].startswith(PARTS)
+    assert shown[1:6] == plain[:5]
 
 
 def test_of_a_page_that_was_seen_again_and_again_the_newest_look_is_kept_beside_pages_that_were_seen_once():

@@ -69,7 +69,7 @@ __all__ = ["FilesInWork", "lines_in", "prepare", "room_for_files", "touched_last
 # Chosen on recorded sessions, each for its own effect on the share of edit anchors in the block (docs/salience.md).
 # (room for the transcript as a share of its size, share of the goal): where there is more room, more of the files is in
 # its place. At half of the text 15 % of the goal keep 0.01 more of the lines that are edited later, for 0.01 of ctx.
-SHARES = ((0.1, 0.15), (0.25, 0.12), (0.5, 0.06))
+SHARES = ((0.1, 0.2), (0.25, 0.14), (0.5, 0.06))
 READ_ONLY = 0.05  # of the goal, where nothing was edited yet
 SMALL_GOAL = 4_000  # tokens of a goal under which there is no block
 LEAST_ROOM = 200  # tokens

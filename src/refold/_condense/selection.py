@@ -64,7 +64,9 @@ SLACK = 0.01  # of the room that may stay empty
 SHORT = 2_000  # characters of an error that is short
 WRONG = 0.02  # worth by token of a short error: it comes back before most other output
 EDITED = 0.002  # worth by token of a file's lines, times its path's: an edit quotes lines that hold no identifier
-UNSEEN = 0.002  # worth by token of output that no answer has followed yet, where it is too large to stay whole
+# Worth by token of output that no answer has followed yet, where it is too large to stay whole: of the lines that the
+# request asks for, else its first ones, within a share of the goal, and of the others. Agents read it again.
+UNSEEN, UNSEEN_ROOM = (0.03, 0.002), 0.1
 LARGE, LARGEST = 0.15, 0.5  # of the room: what a newest output may have whole, and one that no answer has followed yet
 TURN, TURNS = 0.1, 0.3  # of the room: what a turn at either end may have whole, and what all long turns share
 FEW, BRIEF = 4, 160  # turns at the ends of the view that may have that much each, and tokens that any may have
@@ -117,6 +119,7 @@ class Selection:
         weigh_answers(answering, scores, draft.view.goal_tokens)
         _weigh_questions(answering, draft.view.transcript, draft.view.goal_tokens)
         _weigh_directives(draft, pieces, areas)
+        _weigh_unseen(draft, pieces, scores, areas)
         stated = frozenset().union(*map(statements_in, draft.remaining()))
         self.cover = Cover(chain(batches, *(some for _, some in pieces)), worth.of, covered, stated)
         self.chosen: list[Choice] = []
@@ -246,7 +249,7 @@ def _units(
     pieces: list[Pieces] = []
     for position in sorted(moves, reverse=True):
         for reduction in moves[position]:
-            extra = _extra(draft, reduction, worth) + (UNSEEN if position in areas.fresh else 0.0)
+            extra = _extra(draft, reduction, worth)
             if reduction.words and not reduction.harness:
                 extra += answers.get(position, 0.0)
             some = _pieces(draft, reduction, batch_of.get(position), extra, NEW + newer * position)
@@ -295,6 +298,21 @@ def _weigh_directives(draft: Draft, pieces: Iterable[Pieces], areas: Regions) ->
             if ranks.get(start, len(worth) + 1) <= len(worth) and (room := room - unit.cost) >= 0:
                 unit.extra += worth[ranks[start] - 1]
         left = room if worth is OLDER else left
+
+
+def _weigh_unseen(draft: Draft, pieces: Iterable[Pieces], scores: Scores, areas: Regions) -> None:
+    """Add worth to lines of outputs that no answer has followed yet, more within a room to those asked for first."""
+    room = draft.view.goal_tokens * UNSEEN_ROOM
+    unseen: list[tuple[float, int, int, Unit]] = []
+    for reduction, units in pieces:
+        if reduction.result and reduction.position in areas.fresh:
+            place = draft.base[reduction.position].id, reduction.result.at
+            requested = scores.requested.get(place, {})
+            lines = ((unit.of.segment.start, unit) for unit in units if isinstance(unit.of, Lines))
+            unseen += ((-requested.get(start, 0.0), -reduction.position, start, unit) for start, unit in lines)
+    for *_, unit in sorted(unseen, key=lambda line: line[:-1]):
+        room -= unit.cost
+        unit.extra += UNSEEN[room < 0]
 
 
 def _ranks(draft: Draft, reduction: Reduction, kind: TextKind) -> dict[int, int]:
