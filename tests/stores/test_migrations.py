@@ -45,7 +45,7 @@ class _Unindexed:
     def __init__(self, where):
         self.engine, self.reading, self.hold, self.turn = where.engine, where.reading, where.hold, where.turn
 
-    def index(self, connection, number, words):
+    def index(self, connection, words):
         pass
 
 

@@ -25,7 +25,7 @@ from refold.errors import StoreCorrupt, StoreError, StoreLocked
 from refold.sessions._stores.search_terms import pieces, terms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from refold.sessions._stores.async_versions import AsyncVersions
@@ -52,8 +52,8 @@ class Database(Protocol):
     def hold(self, connection: Connection, *, alone: bool) -> None:
         """Exclude deletes and upgrades until the transaction ends; `alone` excludes all writers."""
 
-    def index(self, connection: Connection, number: int, words: Sequence[str]) -> None:
-        """Add a message's words to the search index."""
+    def index(self, connection: Connection, words: Iterable[tuple[int, Sequence[str]]]) -> None:
+        """Add the words of messages, by their numbers, to the search index."""
 
     def forget(self, connection: Connection, numbers: Sequence[int]) -> None:
         """Remove messages from the search index."""
@@ -135,12 +135,10 @@ class SQLite:
     def hold(self, connection: Connection, *, alone: bool) -> None:
         """Do nothing: SQLite has one writer at a time."""
 
-    def index(self, connection: Connection, number: int, words: Sequence[str]) -> None:
-        """Add a message's words to the search index."""
-        connection.execute(
-            text("INSERT INTO words (rowid, said) VALUES (:number, :words)"),
-            {"number": number, "words": " ".join(words)},
-        )
+    def index(self, connection: Connection, words: Iterable[tuple[int, Sequence[str]]]) -> None:
+        """Add the words of messages, by their numbers, to the search index."""
+        rows = [{"number": number, "words": " ".join(each)} for number, each in words]
+        connection.execute(text("INSERT INTO words (rowid, said) VALUES (:number, :words)"), rows)
 
     def forget(self, connection: Connection, numbers: Sequence[int]) -> None:
         """Remove messages from the search index."""
@@ -212,11 +210,12 @@ class Postgres:
         kind = "" if alone else "_shared"
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock{kind}({LOCK})")
 
-    def index(self, connection: Connection, number: int, words: Sequence[str]) -> None:
-        """Add a message's words to the search index."""
+    def index(self, connection: Connection, words: Iterable[tuple[int, Sequence[str]]]) -> None:
+        """Add the words of messages, by their numbers, to the search index; all at once, since each way takes time."""
         rows = [
             {"number": number, "piece": place, "words": " ".join(f"{word}:{at}" for at, word in enumerate(run, 1))}
-            for place, run in enumerate(pieces(words))
+            for number, each in words
+            for place, run in enumerate(pieces(each))
         ]
         if rows:
             statement = "INSERT INTO words (number, piece, words) VALUES (:number, :piece, CAST(:words AS tsvector))"

@@ -402,9 +402,8 @@ class SQLStore(Writing):
             return
         connection.execute(_inserting(connection, schema.messages).on_conflict_do_nothing(), fresh)
         numbers = dict(connection.execute(numbered).all())
-        for key, message in zip(ids, stored, strict=True):
-            if key not in there:
-                self._database.index(connection, numbers[key], words_of(message.words))
+        new = [(numbers[key], message) for key, message in zip(ids, stored, strict=True) if key not in there]
+        self._database.index(connection, ((number, words_of(message.words)) for number, message in new))
 
     def _create_successor(self, connection: Connection, head: Head, renew: str, now: float) -> Head:
         child, opened = successor(head, renew, now)

@@ -41,5 +41,5 @@ def _index_all(database: Database, connection: sa.Connection) -> None:
     while rows := connection.execute(page, {"after": after, "count": AT_ONCE}).all():
         for number, native, format in rows:
             message = formats.find(format).read(json.loads(native), MessageId(""))
-            database.index(connection, number, words_of(searchable_text(message)))
+            database.index(connection, [(number, words_of(searchable_text(message)))])
         after = rows[-1][0]
