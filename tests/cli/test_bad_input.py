@@ -266,6 +266,38 @@ def test_a_place_the_system_calls_unwritable_is_refused(
     refused(run("compact", chat, "--window", "8k", "-o", tmp_path / "out.json"), "not writable", "permissions")
 
 
+def test_a_folder_that_cannot_be_read_is_said_to_be_so(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    refused(run("stats", tmp_path), "this folder cannot be read", "permissions")
+
+
+def test_a_replay_goes_on_where_its_results_cannot_be_stored_unless_the_place_was_named(
+    run: Run, chat: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    command = (
+        "replay",
+        chat,
+        "--window",
+        "8k",
+        "--model",
+        "gpt-4o",
+        "--policy",
+        "none",
+        "--size",
+        "50%",
+        "--jobs",
+        "1",
+    )
+    went_on = run(*command)
+    assert (went_on.exit_code, "results are not stored" in went_on.stderr) == (0, True)
+    assert not (tmp_path / "cache").exists()
+    refused(run(*command, "--cache", tmp_path / "cache"), "--cache", "not writable", "--no-cache")
+
+
 def test_a_full_disk_is_said_in_one_line_and_leaves_nothing(
     run: Run, chat: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -159,6 +159,8 @@ def _expanded(name: str) -> list[Named]:
     if name == STDIN or os.path.isfile(name):
         return [Named(name)]
     if os.path.isdir(name):
+        if not os.access(name, os.R_OK | os.X_OK):
+            raise UnreadableTranscript(f"{name}: this folder cannot be read: check the permissions")
         below = sorted(str(path) for path in Path(name).rglob("*") if path.suffix in SUFFIXES and path.is_file())
         if not below:
             raise UnreadableTranscript(f"{name}: no {', '.join(SUFFIXES)} file in this folder: name another")

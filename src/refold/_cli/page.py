@@ -48,6 +48,8 @@ def command(store: str | None, port: int, browser: bool) -> None:
         app = page_app(conversations, access, secrets.token_bytes(32))
         listener = _listener(port)
         url = f"http://{HOST}:{listener.getsockname()[1]}/?token="
+        if place.name == "memory":
+            click.echo("refold: no session is stored yet: the page is empty until it is started again", err=True)
         click.echo(f"refold: the page of {place.name} is at {url}{access.token} (Ctrl-C stops)", err=True)
         threading.Thread(target=load, daemon=True).start()  # while the browser opens
         if browser and _has_screen():

@@ -68,7 +68,7 @@ def command(
     if png:
         _png.ready()
     settings = ReplaySettings(
-        model, window, goal, replay_options.user_prices(prices), "" if no_cache else cache or _cache_folder(), sizes
+        model, window, goal, replay_options.user_prices(prices), "" if no_cache else _cache_folder(cache), sizes
     )
     replayed_runs = _replayed(files, how, replay_options.selected_policies(names), settings, jobs)
     if not replayed_runs:
@@ -134,10 +134,22 @@ def _written(replayed_runs: list[list[Run]], out: str | None, plots: str | None,
         output.write(f"{plots}/{name}.png", png_of(svg))
 
 
-def _cache_folder() -> str:
+def _cache_folder(named: str | None) -> str:
+    """Return where results are stored; nowhere, with a note, where the default place cannot be written."""
     from platformdirs import user_cache_path
 
-    return str(user_cache_path("refold", appauthor=False) / "replay")
+    from refold._cli import output, show
+    from refold.errors import UsageError
+
+    folder = named or str(user_cache_path("refold", appauthor=False) / "replay")
+    try:
+        output.writable(f"{folder}/results", create_folders=True)
+    except UsageError:
+        if named:
+            raise UsageError(f"--cache {named}: not writable: name another folder, or give --no-cache") from None
+        show.note(f"results are not stored: {folder} is not writable")
+        return ""
+    return folder
 
 
 def _print_results(replayed_runs: list[list[Run]], *, as_json: bool) -> None:
