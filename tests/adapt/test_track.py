@@ -125,6 +125,28 @@ def test_items_with_several_native_messages_or_none_come_back_as_the_frameworks_
     assert all(item is None or any(item is each for each in items) for _, item in written)
 
 
+def test_what_was_written_for_the_very_same_messages_is_not_written_again():
+    track, items, written = Track(window=WINDOW), history(0), []
+
+    def write(natives, item):
+        written.append((natives, item))
+        return [dict(native) for native in natives]
+
+    before, edited, added = [], 0, 0
+    for number in range(20):
+        items = [*items, *call(number)]
+        view, earlier = track.fold(items), len(written)
+        sent = view.as_items(write)
+        if not view.plans:
+            assert len(written) == earlier
+            assert all(old is new for old, new in zip(before, sent, strict=False))
+        edited, added, before = len(written), sum(item is None for _, item in written), sent
+    assert 0 < added < edited
+    again = track.fold([dict(item) for item in items]).as_items(write)
+    assert again == before
+    assert len(written) > edited  # items that are other objects may have other fields
+
+
 def test_a_state_goes_on_in_another_process_under_the_same_plans():
     track = Track(window=WINDOW)
     messages, views = conversation(track, 20)

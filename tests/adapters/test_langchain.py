@@ -13,7 +13,8 @@ from langchain_core.tools import ToolException, tool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from refold.adapt.langchain import CompactionMiddleware, _claude
+from refold.adapt._langchain_messages import claude_message
+from refold.adapt.langchain import CompactionMiddleware
 from refold.testing.adapters import LAWS, AdapterHarness, turn_costs_what_is_new
 from tests.pages import follow
 
@@ -107,7 +108,7 @@ def test_tools_that_a_provider_runs_in_its_own_shape_are_passed_on():
 
 
 def test_an_answer_of_claude_may_hold_plain_strings():
-    assert _claude([AIMessage(["Hello,", {"type": "text", "text": "there."}])]) == {
+    assert claude_message([AIMessage(["Hello,", {"type": "text", "text": "there."}])]) == {
         "role": "assistant",
         "content": [{"type": "text", "text": "Hello,"}, {"type": "text", "text": "there."}],
     }

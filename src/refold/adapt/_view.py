@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
+from collections.abc import Callable, Iterable
+from operator import is_
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from msgspec import Struct
@@ -11,9 +11,23 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from refold.core.plan import Plan
 
-__all__ = ["TrackedView"]
+__all__ = ["TrackedView", "Written"]
 
 Item = TypeVar("Item")
+
+
+class Written(Struct, Generic[Item], frozen=True):
+    """What a function wrote for native messages and the item that they are from."""
+
+    write: Callable[[list[Any], Item | None], Iterable[Item]]
+    natives: list[Any]
+    item: Item | None
+    items: tuple[Item, ...]
+
+    def is_for(self, write: object, natives: list[Any], item: Item | None) -> bool:
+        """Tell whether it is of the very same objects."""
+        same = self.write is write and self.item is item and len(self.natives) == len(natives)
+        return same and all(map(is_, self.natives, natives))
 
 
 class TrackedView(Struct, Generic[Item], frozen=True):
@@ -23,6 +37,7 @@ class TrackedView(Struct, Generic[Item], frozen=True):
     or None for a message that a plan made. Where an item has several native messages they share an index. `plans` are
     the plans that this call made, oldest first, `dropped` those that no longer fit a history that the framework edited.
     `untouched` says for each of `messages` whether no plan changed it, `counts` how many native messages each item has.
+    `written` has what `as_items` wrote last for this conversation, by the id of the first native message.
 
     Added in 0.1.0.
     """
@@ -34,37 +49,44 @@ class TrackedView(Struct, Generic[Item], frozen=True):
     counts: list[int]
     plans: tuple[Plan, ...] = ()
     dropped: tuple[Plan, ...] = ()
+    written: dict[int, Written[Item]] = {}
 
     def as_items(self, write: Callable[[list[Any], Item | None], Iterable[Item]] | None = None) -> list[Item]:
         """Return the messages to send as the framework's own.
 
         An item that no plan touched is the very same object. `write` is called for the others, with the native
         messages that an item has now and the item itself, or with one message that a plan made and None; it returns
-        the framework's messages for them, by default the native ones. Items that were converted to no native message
-        stay where they are.
+        the framework's messages for them, by default the native ones, and is not called again for the very same
+        objects. Items that were converted to no native message stay where they are.
         """
-        write = write or (lambda natives, item: natives)
         out: list[Item] = []
-        passed = 0  # items before this one are in `out`, or a plan hides them
-        entries = zip(self.origins, self.messages, self.untouched, strict=True)
-        for origin, group in groupby(entries, key=lambda entry: entry[0]):
-            members = list(group)
-            natives = [native for _, native, _ in members]
-            if origin is None:
-                for native in natives:
-                    out.extend(write([native], None))
-                continue
-            out.extend(self._unconverted(passed, origin))
-            passed = origin + 1
-            item = self.items[origin]
-            if len(natives) == self.counts[origin] and all(same for _, _, same in members):
-                out.append(item)
+        written: dict[int, Written[Item]] = {}
+        start = passed = 0  # messages before `start` are done; items before `passed` are in `out`, or a plan hides them
+        while start < len(self.messages):
+            origin, stop, item = self.origins[start], start + 1, None
+            if origin is not None:
+                while stop < len(self.messages) and self.origins[stop] == origin:
+                    stop += 1
+                out += self._unconverted(passed, origin)
+                passed, item = origin + 1, self.items[origin]
+            natives = self.messages[start:stop]
+            if origin is not None and stop - start == self.counts[origin] and all(self.untouched[start:stop]):
+                out.append(self.items[origin])
+            elif write is None:
+                out += natives
             else:
-                out.extend(write(natives, item))
-        out.extend(self._unconverted(passed, len(self.items)))
-        return out
+                known = self.written.get(id(natives[0]))
+                if known is None or not known.is_for(write, natives, item):
+                    known = Written(write, natives, item, tuple(write(natives, item)))
+                written[id(natives[0])] = known
+                out += known.items
+            start = stop
+        self.written.clear()
+        self.written.update(written)
+        return out + self._unconverted(passed, len(self.items))
 
-    def _unconverted(self, start: int, stop: int) -> Iterator[Item]:
-        for _ in range(self.counts[start:stop].count(0)):
-            start = self.counts.index(0, start) + 1
-            yield self.items[start - 1]
+    def _unconverted(self, start: int, stop: int) -> list[Item]:
+        counts = self.counts[start:stop]
+        if 0 not in counts:
+            return []
+        return [item for item, count in zip(self.items[start:stop], counts, strict=True) if not count]

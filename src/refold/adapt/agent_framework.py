@@ -51,7 +51,7 @@ class CompactionChatMiddleware(ChatMiddleware):
 
     async def _updates(self, context: Any, call_next: Callable[[], Awaitable[None]]) -> AsyncIterator[Any]:
         messages, options, session = context.messages, context.options or {}, context.session
-        keys = [(message.role, tuple(message.contents)) for message in messages]
+        keys = [(message.role, *message.contents) for message in messages]
         state = None if session is None else session.state.get(self._source_id, "")
         model = options.get("model") or getattr(context.client, "model", None)
         started = False

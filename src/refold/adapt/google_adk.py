@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from google.adk.events import Event, EventActions
@@ -13,7 +13,7 @@ from refold.adapt._pool import TrackPool
 from refold.adapt._state import rewind_state
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import AsyncIterator, Sequence
     from typing import Unpack
 
     from refold.adapt._track import Track, TrackOptions
@@ -47,9 +47,8 @@ class CompactionPlugin(BasePlugin):
         """Compact the contents of a request."""
         self._begun.discard(_call(callback_context))
         if not llm_request.previous_interaction_id:
-            with self._track(callback_context, llm_request, llm_request.contents) as track:
-                view = await _folded(track, llm_request, llm_request.contents)
-            llm_request.contents = _Contents(view)
+            async with self._folded(callback_context, llm_request, llm_request.contents) as (_, view):
+                llm_request.contents = _Contents(view)
 
     async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
         """Note that an answer has begun: what the agent has passed on is not said twice."""
@@ -66,8 +65,7 @@ class CompactionPlugin(BasePlugin):
         if begun or not isinstance(llm_request.contents, _Contents):
             return None
         agent, originals = callback_context.get_invocation_context().agent, llm_request.contents.originals
-        with self._track(callback_context, llm_request, originals) as track:
-            await _folded(track, llm_request, originals)
+        async with self._folded(callback_context, llm_request, originals) as (track, _):
             while True:
                 try:
                     llm_request.contents = _Contents(await track.arecover(error))
@@ -85,17 +83,21 @@ class CompactionPlugin(BasePlugin):
         event = Event(author=self.name, actions=EventActions(state_delta=states))
         await session_service.append_event(session, event)
 
-    @contextmanager
-    def _track(self, context: Any, request: Any, contents: Sequence[Any]) -> Iterator[Track[Any]]:
-        """Lend the track of an agent's history to a `with` block, and store its plans in the session afterwards."""
+    @asynccontextmanager
+    async def _folded(
+        self, context: Any, request: Any, contents: Sequence[Any]
+    ) -> AsyncIterator[tuple[Track[Any], TrackedView[Any]]]:
+        """Lend the track and the view of a history to a block, and store the plans in the session afterwards."""
         key = STATE + context.agent_name
-        state = context.state.get(key, "")
-        with self._pool.track(contents, state=state, model=request.model) as track:
+        state, keys = context.state.get(key, ""), _known(contents)
+        tools = [tool for tool in request.config.tools or () if isinstance(tool, types.Tool)]
+        system = request.config.system_instruction
+        with self._pool.track(contents, keys=keys, state=state, model=request.model) as track:
             events = reversed(context.session.events)
             own = (event.usage_metadata for event in events if event.author == context.agent_name)
             if usage := next(filter(None, own), None):
                 track.report(usage)
-            yield track
+            yield track, await track.afold(contents, keys=keys, convert=_native, system=system, tools=tools)
         if track.dump() != state:
             context.state[key] = track.dump()
 
@@ -112,10 +114,18 @@ def _call(context: Any) -> tuple[str, str]:
     return context.invocation_id, context.agent_name
 
 
-async def _folded(track: Track[Any], request: Any, contents: Sequence[Any]) -> TrackedView[Any]:
-    tools = [tool for tool in request.config.tools or () if isinstance(tool, types.Tool)]
-    system = request.config.system_instruction
-    return await track.afold(contents, convert=_native, system=system, tools=tools)
+def _known(contents: Sequence[Any]) -> list[Any]:
+    """Return what each content is known by, the fields of its parts: its models are copies, and compare slowly."""
+    keys = []
+    for content in contents:
+        key = [content.role]
+        for part in content.parts or ():
+            called, fields = part.function_call or part.function_response, vars(part)
+            if called is not None:
+                fields = {**fields, "function_call": None, "function_response": None, **vars(called)}
+            key += [fields]
+        keys += [key]
+    return keys
 
 
 def _native(content: Any) -> Any:

@@ -54,7 +54,7 @@ class CompactionCapability(AbstractCapability[Any]):
         if not CHAINED.isdisjoint(settings) or isinstance(messages[-1], ModelResponse):
             return await handler(request_context)
         self._stored = stored_state([message.metadata for message in messages])
-        keys, model = [message.parts for message in messages], request_context.model.model_name
+        keys, model = _known(messages), request_context.model.model_name
         with self._pool.track(messages, keys=keys, state=self._stored, model=model) as self._track:
             try:
                 return await handler(request_context)
@@ -72,8 +72,9 @@ class CompactionCapability(AbstractCapability[Any]):
                 for tool in (*call.function_tools, *call.output_tools)
             ]
             system = "\n\n".join(part.content for part in call.instruction_parts or ())
-            keys = [message.parts for message in messages]
-            self._view = await self._track.afold(messages, keys=keys, convert=items_of, system=system, tools=tools)
+            self._view = await self._track.afold(
+                messages, keys=_known(messages), convert=items_of, system=system, tools=tools
+            )
         return replace(request_context, messages=self._view.as_items(written))
 
     async def on_model_request_error(self, ctx: Any, *, request_context: Any, error: Exception) -> Any:
@@ -91,6 +92,11 @@ class CompactionCapability(AbstractCapability[Any]):
             self._track.report(Usage(usage, response.usage.output_tokens, response.usage.cache_read_tokens))
         state = self._track.dump()
         return response if state == self._stored else replace(response, metadata=with_state(response.metadata, state))
+
+
+def _known(messages: Sequence[Any]) -> list[Any]:
+    """Return what each message is known by: its parts as they are now."""
+    return [(*message.parts,) for message in messages]
 
 
 def rewind(messages: Sequence[Any], to: int = -1) -> list[Any]:
