@@ -9,8 +9,10 @@ from refold.adapt._state import TrackState, dump_state
 from refold.errors import StalePlan
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from refold.adapt._track import Track
-    from refold.core.plan import Plan
+    from refold.core.plan import Plan, PlanId
     from refold.sessions import Session
 
 __all__ = ["SessionPlans"]
@@ -27,14 +29,14 @@ class SessionPlans:
         self._session = session
         self._configured = False
         self._waiting: tuple[Plan, ...] = ()
-        self._known: tuple[tuple[Plan, ...], str] = (), ""  # plans, and the state of the track that has them
+        self._known: tuple[list[PlanId], str] = [], ""  # plans, and the state of the track that has them
 
     @property
     def state(self) -> str:
         """The state of the track for this session."""
         plans = (*self._session.plans, *self._waiting)
-        if plans != self._known[0]:
-            self._known = plans, dump_state(TrackState(plans))
+        if (ids := _ids(plans)) != self._known[0]:
+            self._known = ids, dump_state(TrackState(plans))
         return self._known[1]
 
     def keep(self, track: Track[Any]) -> None:
@@ -42,10 +44,10 @@ class SessionPlans:
         if not self._configured:  # another process measures the session by these
             self._session.configure(**track.settings)
             self._configured = True
-        stored = self._session.plans
-        if track.plans[: len(stored)] == stored:
+        stored, ids = _ids(self._session.plans), _ids(track.plans)
+        if ids[: len(stored)] == stored:
             self._waiting = track.plans[len(stored) :]
-            self._known = track.plans, track.dump()
+            self._known = ids, track.dump()
             self.store()
 
     def store(self) -> None:
@@ -55,3 +57,8 @@ class SessionPlans:
             self._waiting = tuple(later)
             with suppress(StalePlan):
                 self._session.adopt(plan)
+
+
+def _ids(plans: Sequence[Plan]) -> list[PlanId]:
+    """Return the ids of plans, which tell their content."""
+    return [plan.id for plan in plans]

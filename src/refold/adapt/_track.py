@@ -30,7 +30,7 @@ from refold._compaction.options import (
 )
 from refold._compaction.request import budget_for, format_for, usage_for
 from refold.adapt._state import Phase, TrackState, dump_state, load_state, rewound_state
-from refold.adapt._view import TrackedView, Written
+from refold.adapt._view import TrackedView, WrittenItem
 from refold.core._preserved_thinking import bound_parts
 from refold.core.break_even import Course, CourseCounter
 from refold.core.budget import Budget, Usage
@@ -117,7 +117,7 @@ class Track(Generic[Item]):
         self._format: Format | None = None
         self._digest = ""  # of the system prompt and tools, where the model binds thinking to them
         self._view = ViewCache()
-        self._written: dict[int, Written[Item]] = {}
+        self._written: dict[int, WrittenItem[Item]] = {}
         self._course_counter = CourseCounter()
         self._meters: SessionMeters | None = None
         self._usage: Usage | None = None

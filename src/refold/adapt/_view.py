@@ -11,12 +11,12 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from refold.core.plan import Plan
 
-__all__ = ["TrackedView", "Written"]
+__all__ = ["TrackedView", "WrittenItem"]
 
 Item = TypeVar("Item")
 
 
-class Written(Struct, Generic[Item], frozen=True):
+class WrittenItem(Struct, Generic[Item], frozen=True):
     """What a function wrote for native messages and the item that they are from."""
 
     write: Callable[[list[Any], Item | None], Iterable[Item]]
@@ -49,7 +49,7 @@ class TrackedView(Struct, Generic[Item], frozen=True):
     counts: list[int]
     plans: tuple[Plan, ...] = ()
     dropped: tuple[Plan, ...] = ()
-    written: dict[int, Written[Item]] = {}
+    written: dict[int, WrittenItem[Item]] = {}
 
     def as_items(self, write: Callable[[list[Any], Item | None], Iterable[Item]] | None = None) -> list[Item]:
         """Return the messages to send as the framework's own.
@@ -60,7 +60,7 @@ class TrackedView(Struct, Generic[Item], frozen=True):
         objects. Items that were converted to no native message stay where they are.
         """
         out: list[Item] = []
-        written: dict[int, Written[Item]] = {}
+        written: dict[int, WrittenItem[Item]] = {}
         start = passed = 0  # messages before `start` are done; items before `passed` are in `out`, or a plan hides them
         while start < len(self.messages):
             origin, stop, item = self.origins[start], start + 1, None
@@ -77,7 +77,7 @@ class TrackedView(Struct, Generic[Item], frozen=True):
             else:
                 known = self.written.get(id(natives[0]))
                 if known is None or not known.is_for(write, natives, item):
-                    known = Written(write, natives, item, tuple(write(natives, item)))
+                    known = WrittenItem(write, natives, item, tuple(write(natives, item)))
                 written[id(natives[0])] = known
                 out += known.items
             start = stop

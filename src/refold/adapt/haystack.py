@@ -113,8 +113,8 @@ class CompactionChatGenerator:
     def _known(self, messages: list[ChatMessage]) -> dict[str, Any]:
         """Return by what the track of messages is found."""
         return {
-            "keys": [(message._role, *message._content) for message in messages],
-            "state": stored_state([message._meta for message in messages]),
+            "keys": [(message.role, *message._content) for message in messages],
+            "state": stored_state([message.meta for message in messages]),
             "model": getattr(self.chat_generator, "model", None),
         }
 
