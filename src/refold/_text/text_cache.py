@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["LONGEST_WORD", "text_cache", "word_cache", "words_cache"]
+__all__ = ["LONGEST_WORD", "forget_texts", "text_cache", "word_cache", "words_cache"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -20,10 +20,13 @@ SHORT, LONG = 2_000, 60_000  # characters
 # the same few, and a text of many megabytes that stays takes its memory long after its conversation.
 FEW, SOME, MANY = 4, 64, 4_096
 
+_clear: list[Callable[[], None]] = []  # one for each cache of texts
+
 
 def text_cache(function: Callable[Concatenate[str, P], R]) -> Callable[Concatenate[str, P], R]:
     """Remember what a pure function gives for the texts used last."""
     many, some, few = (lru_cache(maxsize=number)(function) for number in (MANY, SOME, FEW))
+    _clear.extend(cached.cache_clear for cached in (many, some, few))
 
     @wraps(function)
     def wrapper(text: str, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -31,6 +34,12 @@ def text_cache(function: Callable[Concatenate[str, P], R]) -> Callable[Concatena
         return cached(text, *args, **kwargs)  # type: ignore[arg-type] # what hashes is left to the function
 
     return wrapper  # type: ignore[return-value] # mypy gives the text a name
+
+
+def forget_texts() -> None:
+    """Empty the caches of texts: what is remembered of a text takes up to ten times its size."""
+    for clear in _clear:
+        clear()
 
 
 def word_cache(most: int) -> Callable[[Callable[P, R]], Callable[P, R]]:

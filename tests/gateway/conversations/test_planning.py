@@ -11,6 +11,7 @@ import pytest
 
 from refold._gateway import proxy
 from refold._gateway.conversations import planning
+from refold._text.text_cache import text_cache
 from tests.gateway.scripted_upstream import call, chat
 
 
@@ -30,6 +31,22 @@ def test_a_process_of_its_own_makes_the_plan_that_a_thread_makes(gateway, monkey
     assert here["x-refold-done"] == there["x-refold-done"] == "compacted"
     assert here["x-refold-plan"] == there["x-refold-plan"]
     assert provider.received[0].body == elsewhere.received[0].body
+
+
+def test_after_a_plan_nothing_is_remembered_of_its_texts(gateway):
+    lengths = []
+
+    @text_cache
+    def length(text):
+        lengths.append(len(text))
+        return len(text)
+
+    serving, _ = gateway(window=8_000, background=False)
+    assert length("text") == length("text") == 4
+    assert len(lengths) == 1
+    assert call(serving.url, body=chat(10))[1]["x-refold-done"] == "compacted"
+    assert length("text") == 4
+    assert len(lengths) == 2
 
 
 def test_a_policy_that_no_other_process_can_be_sent_makes_its_plan_here(gateway, all_large, tmp_path):

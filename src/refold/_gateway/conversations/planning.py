@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from refold import formats
 from refold._gateway.conversations.best_plan import best_plan
+from refold._text.text_cache import forget_texts
 
 if TYPE_CHECKING:
     from refold._gateway.conversations.best_plan import BestPlan, PlanningInput
@@ -59,7 +60,7 @@ class Planning:
                     self._pool = None
             except (PicklingError, AttributeError, TypeError):
                 pass  # a policy of others that cannot be sent to a process
-        return await loop.run_in_executor(self._threads, copy_context().run, best_plan, work)
+        return await loop.run_in_executor(self._threads, copy_context().run, _plan_and_forget, work)
 
     def close(self) -> None:
         """End the threads, and the process if there is one."""
@@ -76,6 +77,14 @@ class Planning:
 def _ignore_interrupt() -> None:
     """Leave Ctrl-C, which a terminal sends to every process, to the gateway: it waits for plans under way."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _plan_and_forget(work: PlanningInput) -> BestPlan:
+    """Make a plan; what is remembered of its texts helps no other conversation, and took 80 MB of a busy gateway."""
+    try:
+        return best_plan(work)
+    finally:
+        forget_texts()
 
 
 def _best_plan(work: PlanningInput, natives: list[Any], format: str) -> BestPlan:
