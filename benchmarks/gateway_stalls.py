@@ -1,14 +1,14 @@
-"""How long other clients wait while a gateway takes a message of 20 MB, or fifteen bodies that unpack to much more.
+"""How long other clients wait while a gateway takes messages of 20 and 60 MB, or bodies that are all but a request.
 
     python benchmarks/gateway_stalls.py
     python benchmarks/gateway_stalls.py --store postgresql://…
 
 One client, a process of its own, sends small requests without a pause. Its longest wait is printed for a second in which
 nothing else happens, for one message of 20 MB in a conversation of its own, for the same conversation with one message
-more, and for fifteen bodies at once of 60 KB that unpack to 60 MB: spaces, and one long message. What an idle machine
-adds is the first row; a machine with less than two free cores adds much more, so each row also says how much processor
-time the gateway used in how many seconds. On two free cores all of it takes a minute. A row ends after 40 seconds
-whether its requests were answered or not.
+more, for a message of 60 MB, for a body of 16 MB that is millions of numbers, and for fifteen bodies at once of 60 KB
+that unpack to 60 MB: spaces, one long message, and numbers. What an idle machine adds is the first row; a machine with
+less than two free cores adds much more, so each row also says how much processor time the gateway used in how many
+seconds. On two free cores all of it takes a minute. A row ends after 40 seconds whether its requests were answered or not.
 """
 
 from __future__ import annotations
@@ -79,15 +79,15 @@ class Others:
         self._client.join()
 
 
-def large(more: int) -> bytes:
-    """A body with one output of 20 MB, and so many messages more."""
+def large(more: int, size: int = SIZE) -> bytes:
+    """A body with one output of 20 MB or another size, and so many messages more."""
     dice = random.Random(1)
     lines = [f"{dice.randrange(10**8):08x}\n" for _ in range(1_000)]
     call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
     messages: list[dict[str, Any]] = [
         {"role": "user", "content": "Read it."},
         {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c1", "content": "".join(lines) * (SIZE // 9_000)},
+        {"role": "tool", "tool_call_id": "c1", "content": "".join(lines) * (size // 9_000)},
         *[{"role": "user", "content": f"more {number}"} for number in range(more)],
     ]
     return json.dumps({"model": "gpt-4o", "messages": messages, "stream": True}).encode()
@@ -119,14 +119,19 @@ def main() -> None:
     others, pool = Others(gateway.url), ThreadPoolExecutor(BOMBS)
     blank = gzip.compress(b" " * 60_000_000, 1)
     message = gzip.compress(b'{"model":"gpt-4o","messages":[{"role":"user","content":"%b"}]}' % (b" " * 60_000_000), 1)
+    numbers = b'{"model":"gpt-4o","messages":[0%b]}' % (b",0" * 8_000_000)
+    packed = gzip.compress(b'{"model":"gpt-4o","messages":[0%b]}' % (b",0" * 30_000_000), 1)
     begun = time.monotonic()
     try:
         for name, bodies, encoding in (
             ("nothing else", [], ""),
             ("a message of 20 MB", [large(0)], ""),
             ("the same, resent", [large(1)], ""),
+            ("a message of 60 MB", [large(0, 3 * SIZE)], ""),
+            ("a body of numbers", [numbers], ""),
             (f"{BOMBS} bombs of spaces", [blank] * BOMBS, "gzip"),
             (f"{BOMBS} bombs of a message", [message] * BOMBS, "gzip"),
+            (f"{BOMBS} bombs of numbers", [packed] * BOMBS, "gzip"),
         ):
             print(f"[{time.monotonic() - begun:5.0f} s] {name} ...", file=sys.stderr, flush=True)
             others.waits()

@@ -5,6 +5,7 @@ import pytest
 
 from refold._gateway.server.serving import Serving
 from refold._gateway.settings import GatewaySettings
+from refold._gateway.wire import body as bodies
 from refold.errors import UsageError
 from tests.gateway.scripted_upstream import call, chat, upstream, whole
 
@@ -183,3 +184,16 @@ def test_the_proxy_of_the_environment_is_asked_for_a_tunnel_and_sees_no_key(monk
     assert b"api.test" not in data
     assert [got.split(b"\r\n")[0] for got, _ in seen] == [b"CONNECT api.test:443 HTTP/1.1"]
     assert b"sk-1" not in seen[0][0]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_body_that_cannot_be_read_in_a_moment_goes_on_as_it_came(gateway, monkeypatch, strict):
+    monkeypatch.setattr(bodies, "LONGEST_MESSAGE", 2_000)
+    serving, provider = gateway(window=16_000, background=False, strict=strict)
+    status, headers, _ = call(serving.url, body=chat(20))
+    if strict:
+        assert status == 503
+        assert not provider.received
+    else:
+        assert (status, headers["x-refold-failed"]) == (200, "BadValue")
+        assert provider.received[0].body == chat(20)

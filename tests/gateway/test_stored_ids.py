@@ -179,7 +179,8 @@ def test_caches_of_gemini_are_their_teams_own(replicas):
 def raw_uses(id):
     """Return requests that name a response in unusual ways: method, path and body."""
     plain = {"model": "gpt-4o", "input": "Hello."}
-    named = json.dumps({**plain, "previous_response_id": id})
+    named_body = {**plain, "previous_response_id": id}
+    named = json.dumps(named_body)
     letters = named.replace(id, "".join(f"\\u{ord(letter):04x}" for letter in id))
     twice = (
         named.replace("{", '{"previous_response_id": null, ', 1),
@@ -191,6 +192,11 @@ def raw_uses(id):
         "twice, last": ("POST", "/v1/responses", twice[0].encode()),
         "twice, first": ("POST", "/v1/responses", twice[1].encode()),
         "UTF-16": ("POST", "/v1/responses", json.dumps({**plain, "previous_response_id": id}).encode("utf-16")),
+        "long UTF-16": (
+            "POST",
+            "/v1/responses",
+            json.dumps({**named_body, "instructions": "x" * 70_000}).encode("utf-16"),
+        ),
         "after a list": ("POST", "/v1/responses", {"model": "m", "input": HELLO, "previous_response_id": id}),
         "encoded letters": ("GET", f"/v1/responses/{id.replace('_', '%5F')}", None),
         "encoded collection": ("GET", f"/v1/%72esponses/{id}", None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -25,7 +26,7 @@ from refold._gateway.server.asgi import (
 )
 from refold._gateway.server.auth import check_same_origin
 from refold._gateway.server.request_headers import request_options
-from refold._gateway.wire.body import native, spliced, without_key
+from refold._gateway.wire.body import LONGEST_MESSAGE, check_values, native, spliced, without_key
 from refold._gateway.wire.routes import DIALECTS
 from refold._gateway.wire.routes import Route as ProviderRoute
 from refold._page.changes import change_of
@@ -33,6 +34,7 @@ from refold.core._json import Json, string_of
 from refold.core.messages import MessageId
 from refold.errors import (
     BadMessages,
+    BadValue,
     BrokenConversation,
     CannotFit,
     RefoldError,
@@ -70,6 +72,7 @@ Access: TypeAlias = Literal["anybody", "client", "owner", "administrator"]
 PATHS = re.compile(r"/livez|/readyz|/metrics|/v1/compact|/v1/recall(?:/.+)?|/v1/sessions(?:/.+)?")
 SESSION_ID = re.compile(r"[\w.:@-]+")
 SESSIONS = "/v1/sessions"
+MOST_FIELDS = 256 * 1024  # bytes of a body that holds no conversation
 MAX_LISTED = 200  # conversations
 MESSAGE = '{"message": its id, or its number in the conversation from 1}'
 FIELDS = {
@@ -163,10 +166,10 @@ class Admin:
         self._metrics.refused(provider, own.code)
         return error_response(provider, own)
 
-    async def _body(self, request: Request) -> bytes:
-        """Return the decompressed body of a request."""
+    async def _body(self, request: Request, most: int = MOST_FIELDS) -> bytes:
+        """Return the decompressed body of a request, which has so many bytes at most."""
         headers, settings = dict(request.scope["headers"]), self._settings
-        most = min(request.state.caller.max_body or settings.max_body, settings.max_body)
+        most = min(request.state.caller.max_body or settings.max_body, settings.max_body, most)
         body = await read_body(request.receive, headers, most, settings.body_timeout, settings.upload_timeout)
         encoding = headers.get(b"content-encoding", b"")
         plain = await self._exchanges.decompressed(body, encoding, most) if encoding else body
@@ -220,9 +223,9 @@ class Admin:
         return [{"id": id, "message": originals[id]} for id in order if id in originals]
 
     async def _compact(self, request: Request) -> Response:
-        raw, options = await self._body(request), self._options(request)
+        raw, options = await self._body(request, self._settings.max_body), self._options(request)
         try:
-            body = native(raw)
+            body = await asyncio.to_thread(_read, raw) if len(raw) > MOST_FIELDS else native(raw)
             dialect = _dialect(body, request.state.provider)
         except (ValueError, RecursionError, BadMessages, UnknownFormat) as error:
             message = f"this is no request with a conversation ({type(error).__name__}): send a body as for a provider"
@@ -362,6 +365,18 @@ class Admin:
             conversation.rewind(remaining, revision)
             await self._lookup.rest(conversation)
         return remaining
+
+
+def _read(body: bytes) -> Any:
+    """Return a large body; other threads run meanwhile.
+
+    Raises:
+        ValueError: it is no JSON, or too much to be read while others wait.
+    """
+    check_values(body)
+    if len(body) > LONGEST_MESSAGE:  # which `opened` says of a message; here it is the whole of them that is read
+        raise BadValue(f"a body of more than {LONGEST_MESSAGE:,} bytes is not compacted here")
+    return native(body)
 
 
 def _to(body: bytes) -> int | str:

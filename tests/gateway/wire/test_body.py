@@ -2,7 +2,9 @@ import json
 
 import pytest
 
-from refold._gateway.wire.body import continued, native, opened, repeats, spliced
+from refold._gateway.wire import body as bodies
+from refold._gateway.wire.body import check_values, continued, native, opened, repeats, spliced
+from refold.errors import BadValue
 
 BODY = b'{"model": "m",\n "messages" : [ {"role":"user","content":"1.10 \\/ x"} , {"n":1e3} ] , "stream": true}'
 
@@ -83,3 +85,41 @@ def test_keys_after_the_messages_that_look_like_them_lead_nobody_astray(more):
     if found is not None:
         assert spliced(found, b"0") == b'{"messages":[0]' + more
     assert (found is None) == (b'"messages":[{"b"' in more)
+
+
+@pytest.mark.parametrize("unit", [b"0", b"{}", b'""', b'{"role":"user","content":"a,b"}', b'"\\\\"', b'"\\","'])
+def test_a_body_of_more_values_than_are_made_in_a_moment_is_not_read(unit, monkeypatch):
+    monkeypatch.setattr(bodies, "MOST_VALUES", 1_000)
+    monkeypatch.setattr(bodies, "WINDOW", 64)  # so that strings and escapes are cut in all places
+    values = 1_000 // (unit.count(b":") or 1)
+    few, many = (b'{"messages":[' + b",".join([unit] * count) + b"]}" for count in (values - 1, values + 2))
+    check_values(few)
+    assert len(opened(few, "messages").raws) == values - 1
+    with pytest.raises(BadValue, match="1,000 values"):
+        opened(many, "messages")
+    known = opened(b'{"messages":[1]}', "messages")
+    with pytest.raises(BadValue):
+        continued(known, many.replace(b"[", b"[1,", 1))
+    assert len(known.raws) == 1, "nothing of it was taken in"
+
+
+@pytest.mark.parametrize("text", ["1,2,3\n" * 5_000, 'a,"b",\\' * 5_000, "\\" * 5_000 + ",," * 5_000, '","' * 9_000])
+def test_commas_of_a_text_are_no_values(text, monkeypatch):
+    monkeypatch.setattr(bodies, "MOST_VALUES", 1_000)
+    monkeypatch.setattr(bodies, "WINDOW", 61)
+    raw = json.dumps({"messages": [{"role": "user", "content": text}]}).encode()
+    assert native(opened(raw, "messages").raws[0])["content"] == text
+
+
+def test_a_message_that_is_too_long_to_be_read_while_others_wait_is_not_read(monkeypatch):
+    monkeypatch.setattr(bodies, "LONGEST_MESSAGE", 1_000)
+    known = opened(b'{"messages":[{}]}', "messages")
+    long = b'{"content":"%b"}' % (b"x" * 1_000)
+    with pytest.raises(BadValue, match="1,000 bytes"):
+        opened(b'{"messages":[{},%b]}' % long, "messages")
+    with pytest.raises(BadValue, match="1,000 bytes"):
+        continued(known, b'{"messages":[{},%b]}' % long)
+    assert len(known.raws) == 1
+    monkeypatch.setattr(bodies, "LONGEST_SLOW", 1_000)
+    with pytest.raises(BadValue, match="surrogate"):
+        opened(b'{"messages":[{}],"x":"\\ud800%b"}' % (b"x" * 1_000), "messages")

@@ -1,5 +1,6 @@
 import gzip
 import json
+import random
 import sys
 import zlib
 
@@ -8,7 +9,16 @@ import pytest
 
 from refold._gateway.server.serving import Serving
 from refold._gateway.settings import GatewaySettings
-from refold._gateway.wire.compression import READABLE, TooLong, Unreadable, decompressor, whole
+from refold._gateway.wire.compression import (
+    FREE,
+    MOST_TIMES,
+    READABLE,
+    STEP,
+    TooLong,
+    Unreadable,
+    decompressor,
+    whole,
+)
 from tests.gateway.scripted_upstream import ADMIN, call, chat, upstream
 
 if sys.version_info >= (3, 14):
@@ -174,3 +184,58 @@ def test_a_request_that_is_decompressed_to_too_much_or_not_to_its_end_is_not_rea
 def test_what_is_asked_for_is_what_can_be_read():
     assert READABLE == ("gzip", "deflate", "br", "zstd")
     assert all(decompressor(name) is not None for name in READABLE)
+
+
+LIMIT = 64 * 1024 * 1024
+CODES = ["gzip", "deflate", "br", "zstd"]
+
+
+def compressed(data, encoding):
+    match encoding:
+        case "gzip":
+            return gzip.compress(data)
+        case "deflate":
+            return zlib.compress(data)
+        case "br":
+            return brotli.compress(data, quality=5)
+        case _:
+            return zstd.compress(data)
+
+
+@pytest.mark.parametrize("encoding", CODES)
+def test_a_body_of_any_size_is_decompressed_in_steps_and_whole(encoding):
+    numbers = random.Random(1)
+    for size in (0, 1, STEP - 1, STEP, STEP + 1, 3 * STEP, 5 * STEP + 7):
+        data = numbers.randbytes(size // 2).hex().encode()
+        packed = compressed(data, encoding)
+        assert whole(packed, encoding, LIMIT) == data
+        for broken in (packed[:-1], packed + b"x"):
+            with pytest.raises(Unreadable):
+                whole(broken, encoding, LIMIT)
+
+
+@pytest.mark.parametrize("encoding", CODES)
+def test_what_grows_out_of_proportion_or_begins_with_nothing_is_given_up_early(encoding):
+    bomb = compressed(b'{"messages":"' + b" " * 40_000_000 + b'"}', encoding)
+    with pytest.raises(TooLong) as error:
+        whole(bomb, encoding, LIMIT)
+    assert error.value.limit == FREE
+    with pytest.raises(Unreadable, match="blank"):
+        whole(compressed(b" " * 40_000_000, encoding), encoding, LIMIT)
+
+
+def test_a_large_body_may_grow_as_much_as_text_does():
+    numbers = random.Random(1)
+    data = b"".join([numbers.randbytes(40_000).hex().encode() * 8 for _ in range(27)])  # of which each part repeats
+    packed = zstd.compress(data)
+    assert FREE < len(data) < MOST_TIMES * len(packed)
+    assert whole(packed, "zstd", LIMIT) == data
+
+
+def test_a_body_that_grows_out_of_proportion_is_refused_with_what_helps(gateway):
+    serving, provider = gateway()
+    bomb = gzip.compress(b'{"messages":"' + b" " * 40_000_000 + b'"}')
+    status, _, answer = call(serving.url, body=bomb, headers={"content-encoding": "gzip"})
+    assert status == 413
+    assert "send it uncompressed" in answer.decode()
+    assert not provider.received

@@ -29,6 +29,7 @@ __all__ = ["ConversationLocked", "ConversationTracker", "OpenedBody", "open_body
 
 HEAD = 512  # bytes at the start of a body by which those that may continue it are found
 CANDIDATES = 128  # conversations with one beginning that are looked at, the newest first
+MUCH = 4 * 1024 * 1024  # bytes of new messages that are not read at once
 TAIL = 64  # bytes at the end of a body's messages by which it is looked for in a longer one
 FIRST = 8  # leading messages at most that are the opening of a conversation
 INSTRUCTIONS = ("system", "developer")
@@ -127,15 +128,16 @@ class ConversationTracker:
             ConversationLocked: the conversation is locked; nothing was taken in.
         """
         head = format.name, owner, session, raw[:HEAD]
-        if (known := self._continued(head, raw)) is not None:
+        if opened is None and (known := self._continued(head, raw)) is not None:
             self._touch(known)
             return known
         opened = opened or open_body(dialect, format, raw)
         return None if opened is None else self._known(format, owner, session, opened, head)
 
     def continues(self, format: Format, session: str, raw: bytes, owner: str = "") -> bool:
-        """Tell whether a body repeats the newest one of a conversation, so that only what is new will be read."""
-        return bool(self._likely((format.name, owner, session, raw[:HEAD]), raw))
+        """Tell whether a body repeats the newest one of a conversation, so that only a little that is new is read."""
+        likely = self._likely((format.name, owner, session, raw[:HEAD]), raw)
+        return max((end for end, _ in likely), default=-MUCH) > len(raw) - MUCH
 
     def _likely(self, head: Key, raw: bytes) -> list[tuple[int, str]]:
         ends = self._by_head.get(head, {})

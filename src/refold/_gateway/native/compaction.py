@@ -13,6 +13,7 @@ send less; a client that loses it loses nothing.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import OrderedDict
 from contextlib import suppress
@@ -65,7 +66,7 @@ from refold._gateway.native.wishes import (
 )
 from refold._gateway.observability.metrics import NEW_OUTPUT, reason_of
 from refold._gateway.server.response_headers import response_headers
-from refold._gateway.wire.body import native, opened, rebuilt
+from refold._gateway.wire.body import find_any, native, opened, rebuilt
 from refold._gateway.wire.routes import ROUTES
 from refold.core._json import Json, mapping, string_of
 from refold.core.view import Cause
@@ -94,6 +95,10 @@ FORMATS = frozenset({"anthropic", "openai-responses"})
 WORD = b"compaction"
 BETA = "anthropic-beta"
 ITEM = re.compile(rb'"type"\s*:\s*"(?:%s|%s)"' % ("|".join(sorted(ITEMS)).encode(), TRIGGER.encode()))
+QUESTIONS = tuple(b'"%b"' % key.encode() for key in ASKING)
+WINDOW = 1024 * 1024  # bytes that are searched in one call, in which no other thread runs
+LONGEST_ITEM = 4_096  # bytes in which the type of an item stands, blanks included
+LARGE = 4 * 1024 * 1024  # bytes of a body that is searched beside the event loop
 ANSWERED = 10_000  # conversations of which it is remembered for which plan their client got an item
 USER_BYTES = 80_000  # bytes of the newest messages of the user that stand beside an item of OpenAI's
 REST = 0.05  # share of its trigger that a further clearing must free
@@ -143,8 +148,7 @@ class NativeCompaction:
         route, plain, format = exchange.route, exchange.plain, exchange.route.dialect.format
         if plain is None:
             return None
-        items = WORD in plain and ITEM.search(plain) is not None
-        asks = any(b'"%b"' % key.encode() in plain for key in ASKING)
+        items, asks = await asyncio.to_thread(_marks, plain) if len(plain) >= LARGE else _marks(plain)
         betas = any(_without_betas(value) != value for value in exchange.headers.getall(BETA, ()))
         if not (items or asks or betas or route.kind == "compact"):
             return None
@@ -377,6 +381,15 @@ def _compacts(plan: Plan, target: CompactionTarget) -> bool:
     """Tell whether a plan has shortened a history, and not only new output or what an edit names."""
     shortens = plan.cause is not Cause.MANUAL or plan.policy == target.bound.policy.name
     return shortens and not is_clearing(plan) and reason_of(plan) != NEW_OUTPUT
+
+
+def _marks(plain: bytes) -> tuple[bool, bool]:
+    """Tell whether a body may hold compaction items, and whether it may ask for one; others may run meanwhile."""
+    stop = len(plain)
+    items = find_any(plain, (WORD,), 0, stop) and any(
+        ITEM.search(plain, at, at + WINDOW + LONGEST_ITEM) for at in range(0, stop, WINDOW)
+    )
+    return items, find_any(plain, QUESTIONS, 0, stop)
 
 
 def _opened(plain: bytes, route: Route) -> ParsedBody | None:

@@ -19,11 +19,13 @@ import msgspec
 
 from refold._gateway.conversations.store_access import finished
 from refold._gateway.server.asgi import GatewayError
+from refold._gateway.wire.body import LONGEST_MESSAGE
 from refold._gateway.wire.compression import Unreadable, decompressor
 from refold._gateway.wire.stored_ids import (
     made_in_answer,
     made_in_event,
     makes_ids,
+    may_name,
     named_in_bytes,
     named_in_raws,
     named_in_values,
@@ -112,6 +114,11 @@ class Ownership:
         if plain is None:
             message = "this body cannot be decompressed here: send it plain, or with gzip"
             raise GatewayError(415, message, "bad_encoding")
+        if not await asyncio.to_thread(may_name, plain):
+            return True  # it names nothing, and need not be read to know that
+        if len(plain) > LONGEST_MESSAGE:
+            message = f"a body that names stored content has at most {LONGEST_MESSAGE:,} bytes: shorten it"
+            raise GatewayError(413, message, "request_too_large")
         body = await self.check_json(dialect.provider, owner, plain)
         return makes_ids(dialect.format, lambda key: msgspec.json.encode(body[key]) if key in body else None)
 

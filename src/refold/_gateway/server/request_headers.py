@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from refold import policies
 from refold._gateway.conversations.triggers import trigger as parse_trigger
 from refold._gateway.server.asgi import GatewayError
-from refold._gateway.wire.compression import TooLong, Unreadable, whole
+from refold._gateway.wire.compression import MOST_TIMES, TooLong, Unreadable, whole
 from refold.errors import UsageError
 
 if TYPE_CHECKING:
@@ -96,9 +96,12 @@ def decompressed(raw: bytes, encoding: bytes, limit: int) -> bytes | None:
         return whole(raw, encoding.decode("latin-1"), limit)
     except Unreadable:
         return None
-    except TooLong:
-        raise _too_large(limit) from None
+    except TooLong as error:
+        raise _too_large(error.limit, limit) from None
 
 
-def _too_large(limit: int) -> GatewayError:
-    return GatewayError(413, f"the request body is larger than {limit:,} bytes when decompressed", "request_too_large")
+def _too_large(size: int, limit: int) -> GatewayError:
+    message = f"the request body is larger than {size:,} bytes when decompressed"
+    if size < limit:
+        message += f", and more than {MOST_TIMES} times its size: send it uncompressed"
+    return GatewayError(413, message, "request_too_large")

@@ -15,11 +15,14 @@ import msgspec
 from msgspec import Raw, Struct
 
 from refold.core._json import Json
+from refold.errors import BadValue
 
 __all__ = [
     "LONGEST_MARK",
+    "LONGEST_MESSAGE",
     "Bytes",
     "ParsedBody",
+    "check_values",
     "continued",
     "find_any",
     "native",
@@ -45,6 +48,9 @@ _BLANK = frozenset({b" ", b"\t", b"\r", b"\n"})
 _HEAD = b'{"\\u0000":['  # a name that no client gives
 _LISTS = frozenset({"messages", "input", "contents"})
 WINDOW = 1024 * 1024  # bytes that are looked at in one call, in which no other thread runs
+MOST_VALUES = 250_000  # values of a body; to make as many takes 40 ms, in which no other thread runs
+LONGEST_MESSAGE = 24 * 1024 * 1024  # bytes of one that is read, which takes 30 ms; it holds no text for any model
+LONGEST_SLOW = 16 * 1024 * 1024  # bytes of a body that the standard library reads, at a third of the speed
 LONGEST_MARK = 32  # bytes: a mark is searched for again where the last search ended in its middle
 
 
@@ -81,17 +87,21 @@ def opened(body: bytes, key: str) -> ParsedBody | None:
     """Open a body whose messages are a list at a key; None where there is no such list, or the key stands twice.
 
     Raises:
-        ValueError: the body is no JSON object.
+        ValueError: the body is no JSON object, or there is too much in it to be read while others wait.
     """
     if not _begins_as_object(body):
         raise ValueError("the body is no JSON object")
+    check_values(body)
     try:
         values = _values(body)
         value = values.get(key)
         if value is None or memoryview(value)[0] != 0x5B:  # [
             return None
-        return _located(body, dict(values), key, list(_list(value)))
+        return _located(body, dict(values), key, _checked(_list(value)))
     except msgspec.DecodeError:  # lone surrogates, numbers out of range: others read them, so nothing is wrong yet
+        if len(body) > LONGEST_SLOW:
+            message = f"a body of more than {LONGEST_SLOW:,} bytes that is no strict JSON is not read"
+            raise BadValue(f"{message}: leave out halves of surrogate pairs") from None
         return _opened_slowly(body, key)
 
 
@@ -101,6 +111,41 @@ def _begins_as_object(body: bytes) -> bool:
         if begun := body[at : at + WINDOW].lstrip(_WHITE):
             return begun.startswith(b"{")
     return False
+
+
+def check_values(body: bytes, start: int = 0) -> None:
+    """See that a body has no more values from a position on than are made in a moment; other threads may run meanwhile.
+
+    Raises:
+        BadValue: it has too many.
+    """
+    stop = len(body)
+    if stop - start <= 2 * MOST_VALUES:  # a value and its comma are two bytes
+        return
+    if sum(body.count(b",", at, min(at + WINDOW, stop)) for at in range(start, stop, WINDOW)) <= MOST_VALUES:
+        return
+    values = in_string = 0
+    rest = b""  # a backslash at the end of a part, of which the next one begins with what it escapes
+    for at in range(start, stop, WINDOW):
+        part = rest + body[at : min(at + WINDOW, stop)]
+        cut = part.rstrip(b"\\")
+        rest = b"\\" * ((len(part) - len(cut)) % 2)
+        pieces = cut.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+        values += sum(piece.count(b",") for piece in pieces[in_string::2])
+        in_string ^= (len(pieces) - 1) % 2
+        if values > MOST_VALUES:
+            raise BadValue(f"a body with more than {MOST_VALUES:,} values is not read: send them as text")
+
+
+def _checked(raws: list[Raw]) -> list[Bytes]:
+    """Return messages, none of which is too long to be read.
+
+    Raises:
+        BadValue: one is.
+    """
+    if max((len(memoryview(raw)) for raw in raws), default=0) > LONGEST_MESSAGE:
+        raise BadValue(f"a message of more than {LONGEST_MESSAGE:,} bytes is not read: send several")
+    return list(raws)
 
 
 def find_any(body: bytes, marks: Iterable[bytes], start: int, stop: int) -> bool:
@@ -122,8 +167,12 @@ def continued(known: ParsedBody, body: bytes) -> ParsedBody | None:
     """Open a body that repeats another one; None where it does not go on as a list of messages does.
 
     What is new is read, and nothing else. The list of messages goes over to the new one: `known` is not used any more.
+
+    Raises:
+        BadValue: there is too much new in it to be read while others wait.
     """
     at = known.end
+    check_values(body, at)
     if body[at : at + 1] in _BLANK and (match := _SPACE.match(body, at)):
         at = match.end()
     match body[at : at + 1]:
@@ -137,7 +186,7 @@ def continued(known: ParsedBody, body: bytes) -> ParsedBody | None:
     if got is None:
         return None
     fresh, stop, after = got
-    known.raws.extend(fresh)
+    known.raws.extend(_checked(fresh))
     return ParsedBody(body, known.raws, known.start, _end(body, known.start, stop), stop, known.before, after)
 
 

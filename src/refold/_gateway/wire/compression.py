@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 __all__ = ["READABLE", "TooLong", "Unreadable", "decompressor", "whole"]
 
 MAX_PIECE = 64 * 1024 * 1024  # bytes of one decompressed piece
+STEP = 1024 * 1024  # bytes that are decompressed in one call, after which other threads may run
+FREE = 16 * 1024 * 1024  # bytes to which any body may grow; text of so many is more than any model reads
+MOST_TIMES = 20  # times its compressed size to which a longer one may; text grows tenfold, images hardly
 ZSTD = ("compression.zstd", "backports.zstd")  # the first one is part of Python from 3.14 on
 
 
@@ -20,7 +23,11 @@ class Unreadable(Exception):  # the response is relayed unread
 
 
 class TooLong(Exception):
-    """A decompressed body that is longer than the limit."""
+    """A decompressed body that is longer than a limit, of so many bytes."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self.limit = limit
 
 
 class Decompressor(Protocol):
@@ -28,6 +35,8 @@ class Decompressor(Protocol):
 
     @property
     def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
     @property
     def unused_data(self) -> bytes: ...
     def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
@@ -61,25 +70,43 @@ def decompressor(encoding: str) -> Callable[[bytes], bytes] | None:
 def whole(compressed: bytes, encoding: str, limit: int) -> bytes:
     """Return a whole body, decompressed.
 
+    Nothing is decompressed for long in vain: not what begins with a megabyte of blanks, nor what grows out of all
+    proportion.
+
     Raises:
-        Unreadable: it is damaged, or its encoding is unknown.
-        TooLong: it becomes longer than the limit.
+        Unreadable: it is damaged or no JSON, or its encoding is unknown.
+        TooLong: it becomes longer than the limit, or than any body that was compressed to this.
     """
     name = encoding.lower().strip()
     if name in ("", "identity"):
         return compressed
-    codec = zlib.decompressobj(47) if name == "deflate" else _decompressor(name)
+    codec = _Zlib(47) if name == "deflate" else _decompressor(name)
     if codec is None:
         raise Unreadable(name)
-    try:
-        plain = codec.decompress(compressed, limit + 1)
-    except Exception as error:
-        raise Unreadable(type(error).__name__) from error
-    if len(plain) > limit:
-        raise TooLong
+    pieces, size, is_blank = list[bytes](), 0, True
+    limit = min(limit, max(FREE, MOST_TIMES * len(compressed)))
+    for start in range(0, len(compressed), STEP):
+        data = compressed[start : start + STEP]
+        while data or not codec.eof:
+            if codec.eof:
+                raise Unreadable("followed by something else")
+            try:
+                piece = codec.decompress(data, STEP)
+            except Exception as error:
+                raise Unreadable(type(error).__name__) from error
+            pieces.append(piece)
+            size += len(piece)
+            is_blank = is_blank and not piece.strip()
+            if size > limit:
+                raise TooLong(limit)
+            if is_blank and size > STEP:
+                raise Unreadable("blank")
+            if not piece and codec.needs_input:  # Brotli's wants none as soon as it has begun on its last piece
+                break
+            data = b""
     if not codec.eof or codec.unused_data:
         raise Unreadable("cut, or followed by something else")
-    return plain
+    return b"".join(pieces)
 
 
 class _Deflate:
@@ -121,6 +148,27 @@ class _Frames:
         return out
 
 
+class _Zlib:
+    """A decompressor of zlib's that takes no more input where there is output left, like those of newer packages."""
+
+    def __init__(self, bits: int) -> None:
+        self._inner = zlib.decompressobj(bits)
+        self.needs_input = True
+
+    @property
+    def eof(self) -> bool:
+        return self._inner.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inner.unused_data
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes:
+        out = self._inner.decompress(self._inner.unconsumed_tail + data, max_length)
+        self.needs_input = not self._inner.unconsumed_tail and len(out) < max_length
+        return out
+
+
 class _Brotli:
     """Google's brotli with the interface of zlib's decompressors."""
 
@@ -134,6 +182,11 @@ class _Brotli:
         done: bool = self._inner.is_finished()
         return done
 
+    @property
+    def needs_input(self) -> bool:
+        empty: bool = self._inner.can_accept_more_data()
+        return empty
+
     def decompress(self, data: bytes, max_length: int, /) -> bytes:
         out: bytes = self._inner.process(data, output_buffer_limit=max_length)
         return out
@@ -142,7 +195,7 @@ class _Brotli:
 def _decompressor(name: str) -> Decompressor | None:
     match name:
         case "gzip" | "x-gzip":
-            return zlib.decompressobj(31)
+            return _Zlib(31)
         case "br" if (package := _first(("brotli",))) is not None:
             return _Brotli(package)
         case "zstd" if (package := _first(ZSTD)) is not None:

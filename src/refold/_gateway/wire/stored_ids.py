@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import msgspec
 from msgspec import Struct
 
-from refold._gateway.wire.body import find_any, native
+from refold._gateway.wire.body import check_values, find_any, native
 from refold.core._json import Json, listing, mapping, objects
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ __all__ = [
     "made_in_event",
     "made_in_resource",
     "makes_ids",
+    "may_name",
     "named_in",
     "named_in_bytes",
     "named_in_raws",
@@ -56,8 +57,8 @@ OPAQUE = frozenset(
 )  # fmt: skip
 MARKS = (
     b"_id", b'"container"', b'"conversation"', b'_file"', b'"item_reference"', b'"reasoning"', b'"audio"', b'ileUri"',
-    b'file_uri"', b"cached", b"StoreNames", b"store_names", b"\\u00",
-)  # fmt: skip # one of them stands in every value that names an id; the last is how a key can be written to hide
+    b'file_uri"', b"cached", b"StoreNames", b"store_names", b"\\u00", b"\0",
+)  # fmt: skip # one of them stands in every value that names an id; the last two are how a key can be written to hide
 ITEMS = ("input", "items")  # keys at which a list is one of items, which an id alone refers to
 OWN_FILE = re.compile(r"(?:https?://[^/]+/v1(?:alpha|beta)?/)?files/([\w-]+)")  # a file of the provider, and no other's
 COLLECTIONS = {
@@ -104,6 +105,12 @@ def stored_path(path: str) -> StoredPath | None:
     return StoredPath(collection, tuple(StoredId(COLLECTIONS[collection], id) for id in ids if id))
 
 
+def may_name(raw: Bytes) -> bool:
+    """Tell from bytes alone whether a value may name an id; True for short ones, which are read as quickly."""
+    text = memoryview(raw)
+    return len(text) < LARGE_VALUE or find_any(bytes(raw), MARKS, 0, len(text))
+
+
 def named_in(value: object, *, items: bool = False) -> list[StoredId]:
     """Return the ids that a JSON value of a request names; with `items` it is a list of messages or items."""
     return list({stored.id: stored for stored in _named(value, items=items)}.values())
@@ -111,12 +118,12 @@ def named_in(value: object, *, items: bool = False) -> list[StoredId]:
 
 def named_in_raws(raws: Iterable[Bytes]) -> list[StoredId]:
     """Return the ids that JSON values of a request name, given as bytes; long ones are read only where need be."""
-    return named_in([native(raw) for raw in raws if _may_name(raw)], items=True)
+    return named_in([native(raw) for raw in raws if may_name(raw)], items=True)
 
 
 def named_in_values(values: Mapping[str, Bytes]) -> list[StoredId]:
     """Return the ids that stand at keys of a request beside its messages."""
-    return named_in({key: native(raw) for key, raw in values.items() if _may_name(raw)})
+    return named_in({key: native(raw) for key, raw in values.items() if may_name(raw)})
 
 
 def named_in_bytes(body: bytes) -> tuple[Json, list[StoredId]]:
@@ -125,6 +132,7 @@ def named_in_bytes(body: bytes) -> tuple[Json, list[StoredId]]:
     Raises:
         ValueError: it is no JSON object, or has a key twice, of which a provider might read the other one.
     """
+    check_values(body)
     value = json.loads(body, object_pairs_hook=_single)
     if not isinstance(value, dict):
         raise ValueError("the body is no JSON object")
@@ -198,11 +206,6 @@ def not_found(stored: StoredId, provider: str) -> tuple[int, str, str]:
     if kind == "previous response":
         return 400, f"Previous response with id '{id}' not found.", "previous_response_not_found"
     return 404, f"{kind.capitalize()} with id '{id}' not found.", "not_found"
-
-
-def _may_name(raw: Bytes) -> bool:
-    text = memoryview(raw)
-    return len(text) < LARGE_VALUE or find_any(bytes(raw), MARKS, 0, len(text))
 
 
 def _named(value: object, *, items: bool = False) -> Iterator[StoredId]:
