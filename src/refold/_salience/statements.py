@@ -23,9 +23,11 @@ END = re.compile(r"(?:[.,;:!?]| and) +|[。！？；，]|\\n")
 
 
 def prepare(message: Message) -> None:
-    """Find what the outputs of a message say; they remember it."""
+    """Find what a message says, or each segment of its outputs; both remember it."""
     for result in message.results:
         statements_of_segments(result)
+    if not message.results:  # outputs mostly stay as pointers or in part
+        statements_in(message)
 
 
 def statements_of(text: str) -> frozenset[str]:

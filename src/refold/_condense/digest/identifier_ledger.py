@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from heapq import nlargest
 from itertools import chain
+from operator import itemgetter
 from string import ascii_letters
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -69,6 +70,7 @@ SEEN_WORTH = [SEEN * times for times in range(MANY + 1)]
 EARLIER = -1  # in place of a piece's number, for an identifier of an earlier digest
 IMAGE_NAME = re.compile(r'"\$ref"\s*:\s*"[^"]*"')  # Gemini names an image of the same output, which leaves with it
 LETTERS, ESCAPED = ascii_letters, "bfnrt"
+WITHOUT_FIRST = itemgetter(slice(1, None))
 AHEAD = 2  # times as many words as are asked for are looked at: not all are identifiers
 LENGTH = 60  # characters that halve the worth of an identifier, since room is short
 
@@ -155,8 +157,9 @@ def ledger(
         candidates = nlargest(AHEAD * limit, candidates)
     arguments = frozenset().union(*(argument_names(call) for message in left for call in message.calls))
     ranked = _of_kinds(candidates, arguments)
-    known = best.keys(), standing_words
-    folders = Folders(word for _, word, each, kind in ranked if kind == "path" and not _is_rest(each, known))
+    known = standing_words | best.keys()
+    ends = frozenset(map(WITHOUT_FIRST, known))
+    folders = Folders(word for _, word, each, kind in ranked if kind == "path" and not _is_rest(each, known, ends))
     atoms: list[Atom] = []
     sources = LazyTable(lambda number: _source(view, pieces[number]))
     printers = LazyTable(lambda number: _printed_by(view, pieces[number]))
@@ -167,7 +170,7 @@ def ledger(
             break
         number = candidate.number
         if number == EARLIER:
-            if _is_rest(candidate, known):
+            if _is_rest(candidate, known, ends):
                 continue
             written, source = earlier[word]
         else:
@@ -175,7 +178,7 @@ def ledger(
                 printer = printers[number]
                 if printer == "tool" or (printer == "command" and candidate.seen < REPEATED):
                     continue
-            if _is_rest(candidate, known):
+            if _is_rest(candidate, known, ends):
                 continue
             beginning = beginnings[number] if kind in IN_CONTEXT else ""
             written = _written(candidate, kind, pieces[number], beginning, folders)
@@ -198,16 +201,17 @@ def _printed_by(view: View, piece: RemovedPiece) -> Literal["command", "tool", "
     return "command" if is_shell(call) else "tool"
 
 
-def _is_rest(candidate: _Candidate, known: Sequence[Set[str]]) -> bool:
+def _is_rest(candidate: _Candidate, known: Set[str], ends: Set[str]) -> bool:
     """Tell whether a known word is this one with a letter before it, which a tool cut, or without an escape's letter.
 
-    One that the assistant uses is no rest.
+    One that the assistant uses is no rest. `ends` are the known words without their first signs.
     """
     word = candidate.word
     if candidate.used > 1 or not word[:1].isalpha():
         return False
-    longer = [letter + word for letter in LETTERS]
-    return any(not words.isdisjoint(longer) or (word[0] in ESCAPED and word[1:] in words) for words in known)
+    return (word in ends and any(letter + word in known for letter in LETTERS)) or (
+        word[0] in ESCAPED and word[1:] in known
+    )
 
 
 def _of_kinds(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -42,6 +42,7 @@ __all__ = [
     "failed",
     "meant_to_fail",
     "outcomes",
+    "passed_calls",
     "prepare",
     "repeated_failures",
     "solved_checks",
@@ -105,6 +106,9 @@ HAS_FAILED_WELL = re.compile(
 NEGATED = re.compile(r"(?:^|[;&|\n(]|\b(?:if|then|do)\b)\s*! ")  # a command whose failure is success
 
 
+PassedCall: TypeAlias = "tuple[int, Target | None]"
+
+
 class CallOutcome(Struct, frozen=True):
     """What came of a call: the call as one line, how it ended, whether it failed, and whether that is still so.
 
@@ -137,13 +141,15 @@ def check_line(call: ToolCall) -> str:
     return f"{call.name} `… {one_line(target.written.replace('`', chr(39)), COMMAND)}`"
 
 
-def outcomes(view: View, messages: Sequence[Message], later: Sequence[Message] = ()) -> tuple[CallOutcome, ...]:
+def outcomes(
+    view: View, messages: Sequence[Message], passed: Sequence[PassedCall] | None = None
+) -> tuple[CallOutcome, ...]:
     """Return the outcome of each shell command and each failed call, newest first, the same call only once.
 
-    `later` are messages that stay, in which a failed call may have gone well.
+    `passed` are the calls that show whether a failed one went well later, by default those of these messages.
     """
     index, turns = view.transcript.index, turns_at(view.transcript)
-    passed = _passed(view, (*later, *messages))
+    passed = passed_calls(view, messages) if passed is None else passed
     commands = [position for position, target in passed if target is None]
     written = {position for position, target in passed if target and target.task == WRITE}
     answers = [index[id] for id in turn_ends(view.transcript)]
@@ -177,13 +183,15 @@ def outcomes(view: View, messages: Sequence[Message], later: Sequence[Message] =
     return tuple(results.values())
 
 
-def repeated_failures(view: View, messages: Sequence[Message], later: Sequence[Message] = ()) -> tuple[str, ...]:
+def repeated_failures(
+    view: View, messages: Sequence[Message], passed: Sequence[PassedCall] | None = None
+) -> tuple[str, ...]:
     """Return the calls that failed several times on the same, newest first: how often, how mostly, and if it went well.
 
-    `later` are messages that stay, in which the same may have gone well.
+    `passed` is what `outcomes` takes.
     """
     index, turns = view.transcript.index, turns_at(view.transcript)
-    passed = _passed(view, (*later, *messages))
+    passed = passed_calls(view, messages) if passed is None else passed
     ways: dict[str, Counter[str]] = {}
     ends: dict[str, str] = {}
     for message in reversed(messages[-LOOKED_AT:]):
@@ -208,7 +216,7 @@ def repeated_failures(view: View, messages: Sequence[Message], later: Sequence[M
 def solved_checks(view: View) -> tuple[str, ...]:
     """Return the checks of a whole transcript that failed and went well later, newest first, each once."""
     messages, turns = view.transcript.messages, turns_at(view.transcript)
-    passed = _passed(view, messages[-LOOKED_AT:])
+    passed = passed_calls(view, messages[-LOOKED_AT:])
     newest: list[Target] = []
     lines: list[str] = []
     for at in range(len(messages) - 1, max(len(messages) - LOOKED_AT, 0) - 1, -1):
@@ -227,10 +235,10 @@ def solved_checks(view: View) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _passed(view: View, messages: Sequence[Message]) -> list[tuple[int, Target | None]]:
+def passed_calls(view: View, messages: Sequence[Message]) -> list[PassedCall]:
     """Return what calls that went well were about, with their positions; None stands for a command as such."""
     index = view.transcript.index
-    passed: list[tuple[int, Target | None]] = []
+    passed: list[PassedCall] = []
     for message in messages:
         for call, result in answered(view, [message]):
             if not failed(call, result):

@@ -6,6 +6,7 @@ announcements of the assistant ("Item 5: the index", "Now the tests"). Steps tha
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -60,8 +61,7 @@ def _telling(run: tuple[str, str]) -> bool:
 
 def steps(view: View) -> tuple[str, ...]:
     """Return the steps of the turns that no answer has ended, newest first."""
-    lines = [line for step in _steps(view) if (line := step.line)]
-    return tuple(reversed(lines[-MOST:]))
+    return tuple(islice(filter(None, (step.line for step in _steps(view))), MOST))
 
 
 def earlier_steps(view: View, lines: tuple[str, ...]) -> tuple[str, ...]:
@@ -71,20 +71,21 @@ def earlier_steps(view: View, lines: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _steps(view: View) -> Iterator[_Step]:
+    """Yield the steps, newest first: a step begins with words of the assistant, or with a turn."""
     turns, in_work = turns_at(view.transcript), turns_in_work(view.transcript)
-    step: _Step | None = None
-    for position, message in enumerate(view.transcript.messages):
-        if turns[position] not in in_work:
-            continue
-        words = _words(message) if message.role == "assistant" else ""
-        if step is None or words or turns[position] != step.turn:
-            if step is not None:
-                yield step
+    messages = view.transcript.messages
+    places = [position for position, turn in enumerate(turns) if turn in in_work]
+    end = len(places)
+    for start in range(end - 1, -1, -1):
+        position = places[start]
+        words = _words(messages[position]) if messages[position].role == "assistant" else ""
+        if words or not start or turns[places[start - 1]] != turns[position]:
             step = _Step(turns[position], words)
-        for call, result in reversed([*answered(view, [message])]):
-            _note(step, view, position, call, result)
-    if step is not None:
-        yield step
+            for place in places[start:end]:
+                for call, result in reversed([*answered(view, [messages[place]])]):
+                    _note(step, view, place, call, result)
+            yield step
+            end = start
 
 
 def _note(step: _Step, view: View, position: int, call: ToolCall, result: ToolResult) -> None:
