@@ -255,6 +255,8 @@ def _ranked(
 
 def _present(known: frozenset[str], words: frozenset[str], phrases: Mapping[str, frozenset[str]]) -> set[str]:
     """Return the words, and the phrases whose words are all, among those known."""
+    if known.isdisjoint(words):  # as most outputs: no phrase is without a word
+        return set()
     present = set(known & words)
     present.update(phrase for phrase, parts in phrases.items() if parts <= present)
     return present

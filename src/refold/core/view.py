@@ -288,7 +288,8 @@ class View(Struct, frozen=True, dict=True):
 
     def call_of(self, message: Message, result: ToolResult) -> ToolCall | None:
         """Return the call a result answers, or None where it has none."""
-        return self.calls.get(message.id, {}).get(result.call_id or result.name)
+        answered = self.calls.get(message.id)
+        return answered.get(result.call_id or result.name) if answered else None
 
     def size(self, message: Message) -> int:
         """Return the counter's word for one message, counted once while no edit touches it."""

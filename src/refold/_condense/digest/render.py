@@ -42,7 +42,7 @@ from refold._condense.digest.previous import (
 from refold._condense.digest.quotes import quotes
 from refold._condense.digest.sections import Files, Section, sections, touched_files
 from refold._condense.identifier_scores import likeliest
-from refold.core.messages import MessageId, Note, synthetic_message, texts
+from refold.core.messages import MessageId, Note, memoized, synthetic_message, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -112,6 +112,7 @@ def share_of(view: View, shares: Shares) -> float:
     return second + (third - second) * (min(room, high) - middle) / (high - middle)
 
 
+@memoized
 def _whole(view: View) -> int:
     """Return the tokens of all that was said, with what earlier digests in the transcript stand for."""
     originals = sum(view.size(message) for message in view.transcript.messages if not is_digest(message))
