@@ -131,10 +131,10 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     yield Section("Decisions and reasons", decided, 0.06, newest_first=True)
     ended = outcome_lines(transcript, staying)
     yield Section(ENDED, first_among(ended), 0.15, newest_first=True, by_turn=True)
-    passed = passed_calls(view, staying)
-    again = [end.target for end in outcomes(view, staying, passed) if end.failed]  # that says what is wrong now
-    passed += passed_calls(view, messages)
-    ends = outcomes(view, messages, passed)
+    went_well = passed_calls(view, staying)
+    again = [end.target for end in outcomes(view, staying, went_well) if end.failed]  # that says what is wrong now
+    went_well += passed_calls(view, messages)
+    ends = outcomes(view, messages, went_well)
     wrong = [
         end
         for end in ends
@@ -142,7 +142,7 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     ]
     # an edit that found no place and is done by now teaches nothing, nor does what went well when it was run again
     over = [end for end in wrong if not (end.open or end.passed_later) and (end.shell or end.target.task != WRITE)]
-    broken = (*rejections(transcript), *repeated_failures(view, messages, passed), *tried(transcript, standing))
+    broken = (*rejections(transcript), *repeated_failures(view, messages, went_well), *tried(transcript, standing))
     solved = (line for line in solved_checks(view) if not any(one.startswith(line.split(END)[0]) for one in broken))
     yield Section(TRIED, (*broken, *map(_line, _newest(over)), *solved), 0.08, newest_first=True)
     judged = verdicts(transcript, sound, (*decided, *broken))
