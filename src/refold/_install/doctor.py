@@ -118,4 +118,6 @@ def _gateway(url: str) -> Finding:
     except HTTPError as error:
         return Finding("gateway", False, f"{url} answers {error.code}: is it a gateway of refold?")
     except (URLError, OSError) as error:
-        return Finding("gateway", False, f"{url} does not answer ({error}): start `refold serve`")
+        why = getattr(error, "reason", error)  # of a URLError, what the system says
+        why = getattr(why, "strerror", None) or why
+        return Finding("gateway", False, f"{url} does not answer ({why}): start `refold serve`")
