@@ -344,7 +344,9 @@ class Gateway:
             reject_duplicate_headers(scope["headers"])
         if b"transfer-encoding" in headers and b"content-length" in headers:
             raise GatewayError(400, "a body has one length: send content-length or chunks", "bad_header", CLOSE)
-        admission = self._auth.admit(path, scope["headers"], headers, scope["query_string"])
+        admission = self._auth.admit(
+            path, scope["headers"], headers, scope["query_string"], (scope.get("client") or ("",))[0]
+        )
         check_path(admission.path)
         if asks_for_websocket(scope, headers) and not REALTIME.fullmatch(admission.path):
             message = "this gateway takes no WebSocket but those of the realtime API: send the request over HTTP"

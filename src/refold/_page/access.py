@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import secrets
 import time
+from functools import lru_cache
 from hashlib import sha256
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, NoReturn, Protocol
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-__all__ = ["SignIn", "StartToken", "Viewer", "Viewers", "is_of_another_site"]
+__all__ = ["WRONG", "SignIn", "StartToken", "Viewer", "Viewers", "is_of_another_site", "network_of"]
 
 LASTS = 12 * 3600  # seconds of a session
 COOKIE = "refold_page"
@@ -99,7 +100,7 @@ class SignIn:
         """
         if not token:
             return None
-        address = _address(request)
+        address = network_of(request.client.host if request.client is not None else "")
         if seconds := self._rates.wait(address, WRONG):
             _reject("Too many tokens from your address were not in force.", seconds)
         viewer = self._viewers.by_token(token)
@@ -149,9 +150,9 @@ def cookie_name(request: Request) -> str:
     return f"{COOKIE}_{request.url.port or 0}"
 
 
-def _address(request: Request) -> str:
+@lru_cache(1_024)
+def network_of(host: str) -> str:
     """Return where a client is: of IPv6 the network, of which one client has all addresses."""
-    host = request.client.host if request.client is not None else ""
     try:
         address = ip_address(host)
     except ValueError:

@@ -8,14 +8,17 @@ from time import monotonic
 __all__ = ["Rates"]
 
 MINUTE = 60.0
-REMEMBERED = 4_096  # names; those that have all their requests are forgotten then
+REMEMBERED = 4_096  # names; of more, the one that took none for longest is forgotten
 
 
 class Rates:
     """The requests that each name has left."""
 
     def __init__(self) -> None:
-        self._left: dict[str, tuple[float, float, int]] = {}  # requests, when that was, and how many a minute has
+        self._left: dict[str, tuple[float, float]] = {}  # requests and when that was, the oldest first
+
+    def __len__(self) -> int:
+        return len(self._left)
 
     def wait(self, name: str, rate: int) -> int:
         """Return in how many seconds a name has a request, 0 where it has one now, of so many a minute."""
@@ -24,13 +27,14 @@ class Rates:
     def take(self, name: str, rate: int) -> int:
         """Take one of the requests that a name has, if there is one; return what `wait` does."""
         left = self._now(name, rate)
-        if len(self._left) >= REMEMBERED and name not in self._left:
-            self._left = {each: of for each, of in self._left.items() if self._now(each, of[2]) < of[2]}
-        self._left[name] = left - 1 if left >= 1 else left, monotonic(), rate
+        self._left.pop(name, None)
+        self._left[name] = left - 1 if left >= 1 else left, monotonic()
+        if len(self._left) > REMEMBERED:
+            del self._left[next(iter(self._left))]
         return _until(left, rate)
 
     def _now(self, name: str, rate: int) -> float:
-        left, at, _ = self._left.get(name, (float(rate), monotonic(), rate))
+        left, at = self._left.get(name, (float(rate), monotonic()))
         return min(left + (monotonic() - at) * rate / MINUTE, float(rate))
 
 

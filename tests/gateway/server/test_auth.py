@@ -15,9 +15,12 @@ from cryptography.x509.oid import NameOID
 from google import genai
 
 from refold._gateway.server import tokens
+from refold._gateway.server.asgi import GatewayError
+from refold._gateway.server.auth import Auth
 from refold._gateway.server.serving import Serving
 from refold._gateway.server.tokens import TokenFile
 from refold._gateway.settings import GatewaySettings
+from refold._page.access import WRONG
 from refold.errors import UsageError
 from tests.gateway.scripted_upstream import ADMIN, call, chat, raw, upstream, whole
 from tests.gateway.talking import opened
@@ -186,6 +189,52 @@ def test_with_a_shared_key_no_end_of_a_path_makes_another_path_of_it(stand, file
     head = f"GET {path} HTTP/1.1\r\nhost: localhost\r\nx-refold-token: {text}\r\nconnection: close\r\n\r\n"
     assert raw(serving.url, head.encode()).startswith(b"HTTP/1.1 400")
     assert not seen
+
+
+def guessed(auth, text, host="192.0.2.1", name=b"x-refold-token"):
+    """Return the status that a request with a token would have, 200 where it is admitted."""
+    headers = [(name, text.encode())]
+    try:
+        auth.admit("/v1/models", headers, dict(headers), b"", host)
+    except GatewayError as error:
+        return error.status
+    return 200
+
+
+@pytest.mark.parametrize("name", [b"x-refold-token", b"authorization", b"x-api-key"])
+def test_an_address_that_guesses_tokens_waits_and_no_other_does(file, monkeypatch, name):
+    now = 1_000.0
+    monkeypatch.setattr("refold._page.rates.monotonic", lambda: now)
+    _, text = file.create("user:ann")
+    auth = Auth(GatewaySettings(admin_token=ADMIN, tokens=str(file._path), require_token=True))
+    assert guessed(auth, ADMIN, "192.0.2.2") == 200
+    for host in ("192.0.2.1", "192.0.2.2"):
+        answers = [guessed(auth, f"wrong {number}", host, name) for number in range(WRONG + 5)]
+        assert answers == [401] * WRONG + [429] * 5
+    assert guessed(auth, ADMIN) == 429, "or a guess that is right would be told"
+    assert guessed(auth, ADMIN, "192.0.2.2") == 200, "whose it is goes on"
+    assert guessed(auth, text) == 200, "which nobody can guess"
+    assert guessed(auth, "wrong", "192.0.2.3") == 401
+    now += 60
+    assert guessed(auth, ADMIN) == 200
+
+
+def test_the_addresses_of_one_network_of_ipv6_are_one(file):
+    auth = Auth(GatewaySettings(admin_token=ADMIN, require_token=True))
+    answers = [guessed(auth, "wrong", f"2001:db8::{number:x}") for number in range(WRONG + 1)]
+    assert answers == [401] * WRONG + [429]
+    assert guessed(auth, "wrong", "2001:db8:0:1::1") == 401
+
+
+def test_a_request_without_any_token_is_no_guess(stand):
+    serving, _ = stand(require_token=True, admin_token=ADMIN)
+    assert {call(serving.url, "GET", "/v1/models")[0] for _ in range(WRONG + 5)} == {401}
+    status, headers, _ = [
+        call(serving.url, "GET", "/v1/models", headers={"authorization": "Bearer wrong"}) for _ in range(WRONG + 1)
+    ][-1]
+    assert status == 429
+    assert 1 <= int(headers["retry-after"]) <= 2
+    assert call(serving.url, "GET", "/livez")[0] == 200
 
 
 SHAPES = {

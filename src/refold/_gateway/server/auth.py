@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import re
+from collections import OrderedDict
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -15,8 +16,8 @@ from msgspec import Struct
 from refold._gateway.server.asgi import CLOSE, GatewayError
 from refold._gateway.server.tokens import TOKEN_START, TokenFile
 from refold._gateway.settings import is_loopback
-from refold._page.access import is_of_another_site
-from refold._page.rates import Rates
+from refold._page.access import WRONG, is_of_another_site, network_of
+from refold._page.rates import REMEMBERED, Rates
 
 if TYPE_CHECKING:
     from refold._gateway.server.asgi import Headers
@@ -41,6 +42,7 @@ SINGLE = frozenset(
 TOKEN_PATH = "/token/"  # noqa: S105 - for clients that can change nothing but the base URL
 CREDENTIALS = (b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key")  # where clients put a provider's key
 BEARER = b"bearer "
+CHOSEN = "admin", "gateway"  # ids of the tokens whose text a person has chosen, in the environment
 PREFIX = TOKEN_START.encode()
 # a dot, a slash, a backslash, or what ends a path, however often it is encoded; and what stands in no path unencoded
 UNCLEAR = re.compile(r"%(?:25)*(?:2e|2f|5c|23|3f)|[\\#]", re.I)
@@ -94,6 +96,8 @@ class Auth:
         self._needs_token = settings.needs_token
         self._rate = settings.rate
         self._rates = Rates()
+        self._wrong = Rates()  # tokens of each address that are not in force
+        self._known: OrderedDict[tuple[str, str], None] = OrderedDict()  # addresses that have sent a chosen token
 
     @property
     def is_constant(self) -> bool:
@@ -105,16 +109,53 @@ class Auth:
         """Whether there are tokens of users and teams, whose content is told apart."""
         return self._tokens is not None and self._tokens.is_used
 
-    def admit(self, path: str, headers: Headers, by_name: dict[bytes, bytes], query: bytes) -> Admission:
-        """Return an authorized request, without the token in it.
+    def admit(
+        self, path: str, headers: Headers, by_name: dict[bytes, bytes], query: bytes, host: str = ""
+    ) -> Admission:
+        """Return an authorized request of a client at an address, without the token in it.
 
-        A client without a token may send requests to models, on loopback alone and if no token is required.
+        A client without a token may send requests to models, on loopback alone and if no token is required. From an
+        address that has sent many wrong tokens, those that a person chose are not tried; one of the file of tokens
+        cannot be guessed, and is right at any time.
 
         Raises:
             GatewayError: no token or a wrong one (401), a host or origin that is not this machine (403), too many
-                requests (429), or a transfer-encoding other than chunked (501); compressed bodies belong to
-                content-encoding.
+                requests or wrong tokens (429), or a transfer-encoding other than chunked (501); compressed bodies
+                belong to content-encoding.
         """
+        try:
+            admission = self._admitted(path, headers, by_name, query)
+        except GatewayError as error:
+            if error.status == 401 and (path.startswith(TOKEN_PATH) or b"key=" in query or self._has_token(by_name)):
+                raise self._slowed(network_of(host)) or error from None
+            raise
+        if admission.caller.token in CHOSEN:
+            self._check_chosen(network_of(host), admission.caller.token)
+        return admission
+
+    def _has_token(self, by_name: dict[bytes, bytes]) -> bool:
+        return b"x-refold-token" in by_name or not by_name.keys().isdisjoint(CREDENTIALS)
+
+    def _slowed(self, address: str) -> GatewayError | None:
+        """Count a wrong token of an address; return the error where there were too many."""
+        if seconds := self._wrong.take(address, WRONG):
+            message = f"too many tokens from your address were not in force: send the next one in {seconds} s"
+            return GatewayError(429, message, "rate_limit_exceeded", [*CLOSE, (b"retry-after", b"%d" % seconds)])
+        return None
+
+    def _check_chosen(self, address: str, token: str) -> None:
+        """Refuse a token that a person chose from an address that guesses, unless it was sent from there before.
+
+        Raises:
+            GatewayError: it is refused as if it were wrong (429).
+        """
+        if (address, token) not in self._known and self._wrong.wait(address, WRONG):
+            raise self._slowed(address) or _no_token(f"this was no token in force at {address}")
+        self._known[address, token] = None
+        if len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+
+    def _admitted(self, path: str, headers: Headers, by_name: dict[bytes, bytes], query: bytes) -> Admission:
         text = by_name.get(b"x-refold-token", b"")
         if path.startswith(TOKEN_PATH):
             in_path, slash, rest = path[len(TOKEN_PATH) :].partition("/")
@@ -139,10 +180,10 @@ class Auth:
     def caller(self, text: bytes) -> Caller | None:
         """Return whose a token is; comparisons take the same time whatever they find."""
         if self._admin_token and hmac.compare_digest(text, self._admin_token):
-            return Caller(admin=True, token="admin")  # noqa: S106 - the id of a token
+            return Caller(admin=True, token=CHOSEN[0])
         if self._token and hmac.compare_digest(text, self._token):
             others = self._admin_token or (self._tokens is not None and self._tokens.is_used)
-            return Caller(admin=not others, token="gateway")  # noqa: S106
+            return Caller(admin=not others, token=CHOSEN[1])
         if self._tokens is None or not text.startswith(PREFIX):
             return None
         token = self._tokens.find(text.decode("latin-1"))
