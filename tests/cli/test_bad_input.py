@@ -28,6 +28,17 @@ def test_a_file_that_is_not_there_is_named(run: Run, tmp_path: Path) -> None:
         refused(run(command, tmp_path / "absent.json"), "absent.json", "no such file")
 
 
+def test_a_name_that_is_empty_is_no_folder(run: Run) -> None:
+    for command in ("stats", "diff", "check"):
+        refused(run(command, ""), "name of the file is empty")
+
+
+@pytest.mark.parametrize(("content", "seen"), [("7", "one number"), ('"hi"', "one text"), ("true", "one truth value")])
+def test_a_single_value_is_told_in_words(run: Run, tmp_path: Path, content: str, seen: str) -> None:
+    (tmp_path / "value.json").write_text(content)
+    refused(run("stats", tmp_path / "value.json"), "value.json", seen)
+
+
 def test_an_empty_file_is_named(run: Run, tmp_path: Path) -> None:
     (tmp_path / "empty.json").write_text("")
     refused(run("stats", tmp_path / "empty.json"), "empty.json", "empty")

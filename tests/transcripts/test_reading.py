@@ -40,7 +40,7 @@ def test_what_is_no_transcript_is_refused_with_what_was_found_and_what_is_known(
         read(raw([{"a": 1}, {"a": 2}]))
     with pytest.raises(UnreadableTranscript, match="3 JSON values, the first with the keys b"):
         detect(b'1\n{"b": 1}\n[]')
-    with pytest.raises(UnreadableTranscript, match="one int"):
+    with pytest.raises(UnreadableTranscript, match="one number"):
         read(b"12")
 
 

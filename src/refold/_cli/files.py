@@ -60,6 +60,7 @@ def expanded(names: Sequence[str]) -> list[Named]:
 
     Raises:
         UnreadableTranscript: a folder or pattern without a file.
+        UsageError: an empty name.
     """
     conversations: dict[str, Named] = {}
     for name in names:
@@ -156,6 +157,8 @@ def placed(error: UsageError, label: str) -> UsageError:
 
 
 def _expanded(name: str) -> list[Named]:
+    if not name:
+        raise UsageError("the name of the file is empty: name a file, a folder, a pattern, or `-`")
     if name == STDIN or os.path.isfile(name):
         return [Named(name)]
     if os.path.isdir(name):

@@ -155,7 +155,7 @@ def _seen(document: Document) -> str:
     if isinstance(value, list):
         inner = f", the first with the keys {_keys(value[0])}" if value and isinstance(value[0], dict) else ""
         return f"a list of {len(value)}{inner}"
-    return f"one {type(value).__name__}"
+    return "one text" if isinstance(value, str) else "one truth value" if isinstance(value, bool) else "one number"
 
 
 def _keys(value: Json) -> str:
