@@ -47,7 +47,7 @@ class Counter(Protocol):
 
 
 class CharCounter(Struct, frozen=True):  # N09, L11, O02
-    """Characters divided by a constant: the estimate all five seeds use, with their numbers as parameters.
+    """Characters divided by a constant: the estimate of the systems that policies follow, their numbers as options.
 
     Each text costs `ceil(characters / per_token) * factor * margin`; rounding down instead of up is
     `floor`. Tokens per picture are flat (`image`), other files cost their bytes over `file_bytes_per_token`.
