@@ -28,7 +28,7 @@ def test_a_version_is_asked_for_on_the_event_loop_also_after_the_server_has_ende
     async def asked(store):
         found = [await store.aversion("a"), await store.aversion("none")]
         with store._database.engine.connect() as connection:
-            end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE 'SELECT created, seq %%'"
+            end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE 'SELECT id, created, seq %%'"
             assert connection.exec_driver_sql(end).scalar() == 1
         return [*found, await store.aversion("a"), await store.aversion("a")]
 
@@ -36,6 +36,26 @@ def test_a_version_is_asked_for_on_the_event_loop_also_after_the_server_has_ende
         head = store.append("a", chained("one"), store.create("a", "openai-chat").tip)
         version = head.created, head.seq
         assert asyncio.run(asked(store)) == [version, None, version, version]
+
+
+def test_questions_that_come_while_one_is_under_way_are_asked_together(postgres_url, monkeypatch):
+    async def asked(store):
+        await store.aversion("a")  # which makes the connection
+        connection, questions = store._database.versions._connection, []
+        execute = connection.execute
+        monkeypatch.setattr(connection, "execute", lambda *query: questions.append(query[1]) or execute(*query))
+        found = await asyncio.gather(store.aversion("a"), *[store.aversion(id) for id in ("b", "a", "none")])
+        later = asyncio.create_task(store.aversion("b"))
+        await asyncio.sleep(0)
+        later.cancel()
+        return [*found, await store.aversion("b")], questions
+
+    with open_store(postgres_url) as store:
+        versions = [(head.created, head.seq) for head in (store.create(id, "openai-chat") for id in ("a", "b"))]
+        found, questions = asyncio.run(asked(store))
+    assert found == [*versions, versions[0], None, versions[1]]
+    assert [sorted(ids) for (ids,) in questions[:1]] == [["a", "b", "none"]]
+    assert questions[1:] in ([(["b"],)], [(["b"],), (["b"],)])
 
 
 def test_a_version_that_does_not_come_in_time_is_an_error(postgres_url):

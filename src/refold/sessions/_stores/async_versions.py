@@ -1,7 +1,7 @@
 """Asks PostgreSQL for the versions of sessions on an event loop.
 
 A thread would wait for the interpreter and the event loop for it: 1.0 ms instead of 0.4 for a question after a pause,
-and 260 µs of processor time instead of 60.
+and 260 µs of processor time instead of 60. Questions that come while one is under way are asked together.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncVersions"]
 
-QUERY = "SELECT created, seq FROM sessions WHERE id = %s"
+QUERY = "SELECT id, created, seq FROM sessions WHERE id = ANY(%s)"
 Version: TypeAlias = tuple[float, int]
+Answer: TypeAlias = asyncio.Future[Version | psycopg.Error | None]
 
 
 class AsyncVersions:
-    """One connection, made with the first question; questions at the same time take turns on it.
+    """One connection, made with the first question.
 
     `arguments` are those of `psycopg.connect`, `name` is how errors name the store. `timeout` is in seconds.
     """
@@ -34,7 +35,9 @@ class AsyncVersions:
         self._arguments = arguments
         self._name = name
         self._timeout = timeout
-        self._opening: asyncio.Task[AsyncConnection[Any]] | None = None
+        self._connection: AsyncConnection[Any] | None = None
+        self._waiting: dict[str, Answer] = {}  # questions that are not asked yet
+        self._task: asyncio.Task[None] | None = None
 
     async def version(self, session: str) -> Version | None:
         """Return the version of a session; None without it.
@@ -43,39 +46,44 @@ class AsyncVersions:
             Disconnected: the connection failed, as after a restart of the server; the next question makes a new one.
             StoreLocked: there was no answer in time.
         """
-        # A task of its own, which goes on if the caller is cancelled: half a question would block the connection.
-        asking = asyncio.create_task(self._ask(session))
-        done, _ = await asyncio.wait((asking,), timeout=self._timeout)
+        answer = self._waiting.get(session)
+        if answer is None:
+            answer = self._waiting[session] = asyncio.get_running_loop().create_future()
+        if self._task is None:
+            self._task = asyncio.create_task(self._ask_waiting())
+        done, _ = await asyncio.wait((answer,), timeout=self._timeout)  # a caller that is cancelled cancels no question
         if not done:
-            self._opening = None  # closed by the question under way, if that ever has an answer
+            self._connection, self._task, self._waiting = None, None, {}  # the task closes its own, if it ever ends
             raise StoreLocked(f"{self._name} did not answer within {self._timeout:g} s: try again later")
-        answer = asking.result()
-        if isinstance(answer, psycopg.Error):
-            raise Disconnected from answer
-        return answer
+        version = answer.result()
+        if isinstance(version, psycopg.Error):
+            raise Disconnected from version
+        return version
 
     def close(self) -> None:
         """Close the connection."""
-        opening, self._opening = self._opening, None
-        if opening is not None:
-            _close(opening)
+        if self._connection is not None:
+            self._connection.pgconn.finish()
+            self._connection = None
 
-    async def _ask(self, session: str) -> Version | psycopg.Error | None:
-        if self._opening is None:
-            self._opening = asyncio.create_task(AsyncConnection.connect(**self._arguments, autocommit=True))
-        opening = self._opening
-        try:
-            cursor = await (await opening).execute(QUERY, (session,))
-            return await cursor.fetchone()
-        except psycopg.Error as error:
-            if self._opening is opening:
-                self._opening = None
-            return error
-        finally:
-            if self._opening is not opening:
-                _close(opening)
-
-
-def _close(opening: asyncio.Task[AsyncConnection[Any]]) -> None:
-    if opening.done() and not opening.cancelled() and opening.exception() is None:
-        opening.result().pgconn.finish()
+    async def _ask_waiting(self) -> None:
+        """Ask what waits, and what has come meanwhile, until nothing does."""
+        own, connection = asyncio.current_task(), self._connection
+        while self._waiting and self._task is own:
+            answers, self._waiting = self._waiting, {}
+            versions: dict[str, Version] = {}
+            failed: psycopg.Error | None = None
+            try:
+                if connection is None:
+                    connection = await AsyncConnection.connect(**self._arguments, autocommit=True)
+                cursor = await connection.execute(QUERY, (list(answers),))
+                versions = {id: (created, seq) for id, created, seq in await cursor.fetchall()}
+            except psycopg.Error as error:
+                failed = error
+            for session, answer in answers.items():
+                answer.set_result(versions.get(session) if failed is None else failed)
+            if connection is not None and (failed is not None or self._task is not own):
+                connection.pgconn.finish()
+                connection = None
+        if self._task is own:
+            self._connection, self._task = connection, None
