@@ -40,6 +40,8 @@ class Storing:
         if id == "input_tokens":
             return _json({"object": "response.input_tokens", "input_tokens": 1})
         if id is not None and id != "compact":
+            if method == "POST" and path.endswith("/items"):
+                return _json({"object": "list", "data": body["items"]})
             return self._of(method, collection, id)
         if method == "GET":
             return _json({"object": "list", "data": list(self.stored.values())})

@@ -52,14 +52,15 @@ def replicas(tmp_path_factory):
     """Two gateways with one store, which have the provider's key."""
     folder = tmp_path_factory.mktemp("replicas")
     with gateways(folder) as made:
-        made.both = [made.stand(store=str(folder / "g.db")) for _ in range(2)]
+        made.place = str(folder / "g.db")
+        made.both = [made.stand(store=made.place) for _ in range(2)]
         yield made
 
 
 @pytest.fixture(scope="module")
 def by_key(replicas):
     """A gateway that sends its own key, and one that sends the client's."""
-    return {True: replicas.both[0], False: replicas.stand(shared=False)}
+    return {True: replicas.both[0], False: replicas.stand(shared=False, store=replicas.place)}
 
 
 def client(serving, token):
@@ -276,6 +277,29 @@ def test_files_and_batches_that_go_by_a_clients_key_are_their_teams_own(replicas
             assert ask(token, "POST", "/v1/batches", {"input_file_id": id})[0] == status
             assert ask(token, "POST", "/v1/responses", body)[0] == status
     assert ask(teams.blue, "GET", f"/v1/batches/{batch['id']}")[0] == 404
+
+
+def test_images_that_are_changed_are_their_teams_own(replicas, by_key):
+    headers = {"authorization": "Bearer x", "x-refold-token": replicas.red}
+    file = json.loads(call(by_key[False].url, "POST", "/v1/files", {}, headers)[2])["id"]
+    body = {"model": "gpt-image-1.5", "prompt": "p", "images": [{"file_id": file}]}
+    for serving in by_key.values():
+        before = len(replicas.seen)
+        for path in ("/v1/images/edits", "/v1/images/edits/", "/v1/images/%65dits"):
+            assert call(serving.url, "POST", path, body, {**headers, "x-refold-token": replicas.blue})[0] in (403, 404)
+        assert len(replicas.seen) == before
+        call(serving.url, "POST", "/v1/images/edits", body, headers)
+        assert len(replicas.seen) == before + 1
+
+
+def test_what_a_client_names_itself_is_not_made_its_own(replicas):
+    red, blue = (client(replicas.both[0], token) for token in (replicas.red, replicas.blue))
+    conversation = red.conversations.create().id
+    named = "msg_00000001_of_another_time"
+    red.conversations.items.create(conversation, items=[{**HELLO[0], "id": named}])
+    for sdk in (red, blue):
+        with pytest.raises(openai.NotFoundError):
+            respond(sdk, input=[*HELLO, {"type": "item_reference", "id": named}])
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from refold._gateway.settings import GatewaySettings
     from refold._gateway.wire.routes import Route
     from refold._gateway.wire.stored_ids import StoredPath
+    from refold.core._json import Json
     from refold.sessions import Store
 
 __all__ = ["Gateway"]
@@ -80,6 +81,7 @@ WHILE_DRAINING = ("/livez", "/metrics")
 STORE_TIMEOUT = 3.0  # seconds that a request waits for a store that others lock, or that does not answer
 TELL = 2.0  # seconds for which the figures that other workers know of this one are old at most
 CLOCK_STEP = 60.0  # seconds by which the store's clock and this machine's may drift apart between two looks
+LONGEST_RESOURCE = 4 * 1024 * 1024  # bytes of a description of what is stored, in which ids are looked for
 UPLOADED = frozenset({"files", "uploads"})
 REALTIME = re.compile(r"(?:/.+)?/realtime")  # paths of the WebSockets that are carried
 
@@ -362,8 +364,9 @@ class Gateway:
         for the owner of an id what is stored under it.
         """
         scope, path, where, caller = head.scope, head.path, head.route, head.caller
-        provider, method, stored, tenant = where.dialect.provider, scope["method"], stored_path(path), None
-        if stored is not None and (tenant := self._tenant(caller)) is not None:
+        provider, method, stored = where.dialect.provider, scope["method"], stored_path(path)
+        tenant = self._tenant(caller) if stored is not None or names_images(path) else None
+        if tenant is not None and stored is not None:
             await self._ownership.check(provider, tenant, stored.ids[:1])
             await self._ownership.check(provider, tenant, stored.ids[1:], passes=True)
         is_shared = provider in self.settings.upstream_keys and not caller.admin
@@ -382,15 +385,20 @@ class Gateway:
         if caller.max_body and length and length[0][1].isdigit() and int(length[0][1]) > caller.max_body:
             raise too_large(caller.max_body)
         body: AsyncIterator[bytes] | bytes | None = None
-        if has_body and tenant is not None and stored is not None and (is_shared or names_ids(stored, headers)):
-            body = await self._checked_body(provider, tenant, head.scope, caller, receive)
+        sent_body = b""
+        if has_body and tenant is not None and ((is_shared and stored is not None) or names_ids(stored, headers)):
+            body = sent_body = await self._checked_body(provider, tenant, head.scope, caller, receive)
             connected = WhileConnected(connection, receive)
         elif has_body:
             body = _parts(receive, self.settings.body_timeout, connected, caller.max_body)
         claiming = None
         if tenant is not None and stored is not None:
             known = frozenset(each.id for each in stored.ids)
-            claiming = ClaimingSend(self._ownership, tenant, send, lambda answer: made_in_resource(answer, known))
+
+            def fresh_ids(answer: Json) -> list[str]:  # and not what the client has named itself
+                return [id for id in made_in_resource(answer, known) if id.encode() not in sent_body]
+
+            claiming = ClaimingSend(self._ownership, tenant, send, fresh_ids, LONGEST_RESOURCE)
         begun = time.perf_counter()
         with connected:
             sent = self._upstream.headers(provider, headers, url)
@@ -501,10 +509,15 @@ def _route_of(scope: Scope) -> Route:
     return route(scope["method"], scope["raw_path"].decode("latin-1"), dict(scope["headers"]))
 
 
-def names_ids(stored: StoredPath, headers: Headers) -> bool:
+def names_ids(stored: StoredPath | None, headers: Headers) -> bool:
     """Tell whether the body of a request about what a provider stores may name ids: uploads are content alone."""
     kind = dict(headers).get(b"content-type", b"").lower()
-    return stored.collection not in UPLOADED and not kind.startswith(b"multipart/")
+    return (stored is None or stored.collection not in UPLOADED) and not kind.startswith(b"multipart/")
+
+
+def names_images(path: str) -> bool:
+    """Tell whether a path changes images, which may be files that a provider stores."""
+    return unquote(path).rstrip("/").lower().endswith("/images/edits")
 
 
 def asks_for_websocket(scope: Scope, headers: dict[bytes, bytes]) -> bool:

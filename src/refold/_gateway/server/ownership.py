@@ -202,16 +202,18 @@ class ClaimingSend:
     """Sends an answer on, and records the ids in it before the client has the event or the body in which they are.
 
     Of a stream that only begins, ids are written with those of its end, since clients use them afterwards; `close`
-    writes them where it was broken off. `read` returns the ids of a whole body.
+    writes them where it was broken off. `read` returns the ids of a whole body of no more than `longest` bytes.
     """
 
     def __init__(
-        self, ownership: Ownership, owner: str, send: Send, read: Callable[[Json], list[str]] = made_in_answer
-    ) -> None:
+        self, ownership: Ownership, owner: str, send: Send, read: Callable[[Json], list[str]] = made_in_answer,
+        longest: int = LARGEST,
+    ) -> None:  # fmt: skip
         self._ownership = ownership
         self._owner = owner
         self._send = send
         self._read = read
+        self._longest = longest
         self._decompress: Callable[[bytes], bytes] | None = None
         self._events: Decoder | None = None
         self._messages: list[Message] = []  # of a body that is not a stream, until its end
@@ -260,7 +262,7 @@ class ClaimingSend:
     async def _collect(self, message: Message, piece: bytes) -> None:
         self._messages.append(message)
         self._body += piece
-        if len(self._body) > LARGEST:
+        if len(self._body) > self._longest:
             await self._give_up()
         elif not message.get("more_body", False):
             try:

@@ -46,6 +46,11 @@ HOP = frozenset(
         b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"cookie",
     }
 )  # fmt: skip
+# by which some servers take a request for another one than its line says, which is what was looked at here
+REWRITING = frozenset(
+    {b"x-http-method-override", b"x-http-method", b"x-method-override", b"x-original-url", b"x-rewrite-url"}
+)
+LASTING = frozenset({b"content-encoding", b"content-type"})  # of the body, whatever `connection` names
 BACK = (HOP - {b"content-length"}) | {b"set-cookie"}
 OURS = b"x-refold-"
 ENCODINGS = re.compile(
@@ -218,7 +223,7 @@ class Upstream:
 
 
 def to_upstream(headers: Headers) -> Headers:
-    """Return a client's headers as upstream gets them: without those of one hop, and without ours."""
+    """Return a client's headers as upstream gets them: without those of one hop or to another place, and ours."""
     out: Headers = []
     named: set[bytes] = set()
     for header in headers:
@@ -228,8 +233,9 @@ def to_upstream(headers: Headers) -> Headers:
                 named.update(token.strip() for token in header[1].lower().split(b","))
         elif name == b"accept-encoding":
             out.append((name, _encodings(header[1])))
-        elif not name.startswith(OURS):
+        elif not name.startswith(OURS) and name not in REWRITING:
             out.append(header)
+    named -= LASTING
     return [header for header in out if header[0] not in named] if named else out
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from itertools import islice
 from threading import RLock
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["MemoryStore"]
 
 NO_LEASE = ("", 0.0, 0.0)
+AT_ONCE = 10_000  # of them that are forgotten in one call
 MOST_CLAIMS = 1_000_000  # hashes of ids, of about 200 bytes each; those not used for longest are forgotten
 
 
@@ -218,7 +220,10 @@ class MemoryStore(Writing):
     def drop_claims(self, before: float) -> None:
         """Forget hashes that were not used since a time of the clock."""
         with self._lock:
-            self._claims = {key: claim for key, claim in self._claims.items() if claim[1] >= before}
+            for key, (_, used) in list(islice(self._claims.items(), AT_ONCE)):
+                if used >= before:
+                    break
+                del self._claims[key]
 
     def now(self) -> float:
         """Return the clock's time."""
