@@ -67,6 +67,12 @@ def test_an_unknown_price_ends_with_two_and_says_how_to_name_it(run, tmp_path):
     assert run("cost", tmp_path / "s.jsonl", *named).exit_code == 0
 
 
+def test_a_model_that_is_named_is_shown_beside_that_of_the_file(run, tmp_path):
+    path = session(tmp_path / "s.jsonl", model="claude-opus-4-5")
+    assert "claude-opus-4-5, taken as claude-haiku-4-5" in run("cost", path, "-m", "claude-haiku-4-5").output
+    assert "taken as" not in run("cost", path).output
+
+
 def test_a_file_without_usage_ends_with_two(run, tmp_path):
     path = tmp_path / "m.json"
     path.write_text(json.dumps([{"role": "user", "content": "hello"}, {"role": "assistant", "content": "yes"}]))

@@ -63,7 +63,7 @@ def command(
         rows_as_json = [_emitted(*row) for row in explained]
         show.emit({**rows_as_json[0], "policies": [_policy_row(run, runs) for run in runs]} if one else rows_as_json)
     elif one:
-        _one(*explained[0], each=each)
+        _one(*explained[0], model=model, each=each)
         _policies(runs, explained[0][2])
     else:
         _many(explained)
@@ -125,15 +125,16 @@ def _emitted(talk: InputConversation, tariff: Tariff, explained: Explained) -> d
     return {"file": talk.label, "model": talk.recorded.model, "tariff": tariff, **fields}
 
 
-def _one(talk: InputConversation, tariff: Tariff, explained: Explained, *, each: bool) -> None:
+def _one(talk: InputConversation, tariff: Tariff, explained: Explained, *, model: str | None, each: bool) -> None:
     from refold._cli import show
 
     rules = tariff.rules
+    own = talk.recorded.model or "not named in the file"
     dated = f", {tariff.dated}" if tariff.dated else ""
     show.lines(
         [
             ("file", show.clean(f"{talk.label} ({talk.recorded.kind})")),
-            ("model", talk.recorded.model or "not named in the file"),
+            ("model", own if model in (None, own) else f"{own}, taken as {model}"),
             ("prices", f"US$ {tariff.input:g} input, {tariff.output:g} output, {tariff.cache_read:g} cache read, "
                        f"{tariff.cache_write:g} cache write per million tokens ({tariff.source}{dated})"),
             ("cache", f"{rules.name}: from {rules.least:,} tokens, kept for {_life(tariff)}"),
