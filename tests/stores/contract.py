@@ -1,5 +1,6 @@
 """What every store keeps: one class of tests, run over each of them."""
 
+import asyncio
 import json
 
 import pytest
@@ -85,7 +86,7 @@ class Contract:
         head = store.create("a", "openai-chat")
         assert store.version("a") == (head.created, head.seq) == (head.created, 2)
         store.report("a", UsageEntry(10))
-        assert store.version("a") == (head.created, 3)
+        assert store.version("a") == asyncio.run(store.aversion("a")) == (head.created, 3)
 
     def test_the_entries_of_some_kinds_are_read_without_any_message(self, store, said):
         store.report("a", UsageEntry(7))

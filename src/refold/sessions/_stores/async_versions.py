@@ -13,6 +13,7 @@ import psycopg
 from psycopg import AsyncConnection
 
 from refold.errors import StoreLocked
+from refold.sessions._stores.protocol import Version
 from refold.sessions._stores.store_errors import Disconnected
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["AsyncVersions"]
 
 QUERY = "SELECT id, created, seq FROM sessions WHERE id = ANY(%s)"
-Version: TypeAlias = tuple[float, int]
 Answer: TypeAlias = asyncio.Future[Version | psycopg.Error | None]
 
 

@@ -22,18 +22,33 @@ from sqlalchemy import (
 
 from refold._text.urls import without_query_secrets
 from refold.errors import StoreCorrupt, StoreError, StoreLocked
+from refold.sessions._stores.file_versions import FileVersions
 from refold.sessions._stores.search_terms import pieces, terms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from refold.sessions._stores.async_versions import AsyncVersions
+    from refold.sessions._stores.protocol import Version
 
 __all__ = ["Database", "Postgres", "SQLite"]
 
 LOCK = 7_733_653  # advisory lock of one store; shared by writers, exclusive for a delete or an upgrade
 HEADER = b"SQLite format 3\0"
+
+
+class Versions(Protocol):
+    """Asks for versions of sessions on an event loop."""
+
+    async def version(self, session: str) -> Version | None:
+        """Return the version of a session; None without it.
+
+        Raises:
+            Disconnected: the connection failed; the caller asks over another one.
+        """
+
+    def close(self) -> None:
+        """Close the connection."""
 
 
 class Database(Protocol):
@@ -43,7 +58,7 @@ class Database(Protocol):
     engine: Engine
     reading: Engine  # the same connections; all that one transaction reads is of one moment
     single: Engine  # the same connections, for one statement: no transaction is begun and ended around it
-    versions: AsyncVersions | None  # where the database can be asked on an event loop
+    versions: Versions  # a connection of its own for an event loop
     read_only: bool
 
     def turn(self) -> AbstractContextManager[None]:
@@ -92,7 +107,7 @@ class SQLite:
 
         self.reading: Engine = self.engine
         self.single: Engine = self.engine
-        self.versions: AsyncVersions | None = None
+        self.versions: Versions = FileVersions(path)
 
         @event.listens_for(self.engine, "connect")
         def connected(native: Any, _: Any) -> None:
@@ -198,7 +213,7 @@ class Postgres:
         from refold.sessions._stores.async_versions import AsyncVersions  # it needs the driver, which is an extra
 
         address = self.engine.dialect.create_connect_args(self.engine.url)[1]
-        self.versions: AsyncVersions | None = AsyncVersions({**address, **arguments}, self.name, max(timeout, 0.1))
+        self.versions: Versions = AsyncVersions({**address, **arguments}, self.name, max(timeout, 0.1))
 
     @contextmanager
     def turn(self) -> Iterator[None]:

@@ -19,6 +19,7 @@ from refold.sessions._stores.protocol import (
     Hit,
     Loaded,
     StoredEntry,
+    Version,
     Write,
     Writing,
 )
@@ -101,12 +102,12 @@ class MemoryStore(Writing):
             ids = (id for each in entries if isinstance(each.entry, Appended) for id in each.entry.ids)
             return Loaded(head, entries, {id: self._natives[head.owner, id] for id in ids})
 
-    def version(self, session: str) -> tuple[float, int] | None:
+    def version(self, session: str) -> Version | None:
         """Return when a session was created and how many entries it has; None without it."""
         head = self._sessions.get(session)
         return None if head is None else (head.created, head.seq)
 
-    async def aversion(self, session: str) -> tuple[float, int] | None:
+    async def aversion(self, session: str) -> Version | None:
         """Return the same as `version`."""
         return self.version(session)
 

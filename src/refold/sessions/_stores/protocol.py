@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
 from msgspec import Struct
 
@@ -22,7 +22,20 @@ if TYPE_CHECKING:
 
     from refold.core.plan import Plan, PlanId
 
-__all__ = ["GATEWAY_IDS", "Head", "Hit", "Loaded", "Store", "StoredEntry", "StoredMessage", "Write", "Writing"]
+__all__ = [
+    "GATEWAY_IDS",
+    "Head",
+    "Hit",
+    "Loaded",
+    "Store",
+    "StoredEntry",
+    "StoredMessage",
+    "Version",
+    "Write",
+    "Writing",
+]
+
+Version: TypeAlias = tuple[float, int]  # when a session was created, and how many entries it has
 
 GATEWAY_IDS = "conv_"  # begins the ids of sessions that a gateway writes; a store may hold others
 
@@ -131,10 +144,10 @@ class Store(Protocol):
     def load(self, session: str, after: int = 0, upto: int | None = None) -> Loaded:
         """Return the entries after number `after` and up to `upto`, with the messages they appended."""
 
-    def version(self, session: str) -> tuple[float, int] | None:
+    def version(self, session: str) -> Version | None:
         """Return when a session was created and how many entries it has, at the least cost; None without it."""
 
-    async def aversion(self, session: str) -> tuple[float, int] | None:
+    async def aversion(self, session: str) -> Version | None:
         """Return the same without blocking the event loop."""
 
     def entries(

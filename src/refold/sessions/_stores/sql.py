@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Table
 
     from refold.sessions._stores.engines import Database
-    from refold.sessions._stores.protocol import StoredMessage
+    from refold.sessions._stores.protocol import StoredMessage, Version
 
 __all__ = ["SQLStore"]
 
@@ -127,19 +127,18 @@ class SQLStore(Writing):
             )
             return Loaded(head, entries, {_id(key): native for key, native in natives})
 
-    def version(self, session: str) -> tuple[float, int] | None:
+    def version(self, session: str) -> Version | None:
         """Return when a session was created and how many entries it has, by one statement; None without it."""
         with map_database_errors(self.name), self._database.single.connect() as connection:
             row = connection.execute(_VERSION, {"session": session}).first()
         return None if row is None else (row[0], row[1])
 
-    async def aversion(self, session: str) -> tuple[float, int] | None:
+    async def aversion(self, session: str) -> Version | None:
         """Return the same as `version` without blocking the event loop."""
         import asyncio  # slow to import, and many programs need none of it
 
-        if (versions := self._database.versions) is not None:
-            with suppress(Disconnected):
-                return await versions.version(session)
+        with suppress(Disconnected):
+            return await self._database.versions.version(session)
         return await asyncio.to_thread(self.version, session)
 
     def entries(
@@ -341,8 +340,7 @@ class SQLStore(Writing):
     def close(self) -> None:
         """Close connections."""
         self._database.engine.dispose()
-        if self._database.versions is not None:
-            self._database.versions.close()
+        self._database.versions.close()
 
     def _now(self, connection: Connection) -> float:
         return self._database.now(connection) if self._clock is None else self._clock()
