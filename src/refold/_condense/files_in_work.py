@@ -173,15 +173,15 @@ def _candidates(files: Mapping[str, FileState], lately: frozenset[str], total: i
         # `fsum` is exact: the order of a set, which differs from run to run, must not decide between two lines
         sums = [0.0, *accumulate(fsum([weight[word] for word in some]) for some in words)]
         worth, size = [0.0], [0.0]
-        for place, line in enumerate(run.lines):
-            stands = line.text is not None and _can_stand(line.text)
+        standing = [line.text if line.text is not None and _can_stand(line.text) else None for line in run.lines]
+        for place, (line, stands) in enumerate(zip(run.lines, standing, strict=True)):
             near = sums[min(place + WINDOW + 1, len(words))] - sums[max(place - WINDOW, 0)]
             own = (1 + near) ** NEAR * (total - line.at + SOON) ** -AGE * (EDITED if line.edited else 1.0)
             worth.append(worth[-1] + (own if stands else 0.0))
-            size.append(size[-1] + (_size(line.text or "") if stands else 0.0))
-        for place, line in enumerate(run.lines):
-            text = line.text
-            if text is not None and _can_stand(text):
+            size.append(size[-1] + (_size(stands) if stands else 0.0))
+        for place, text in enumerate(standing):
+            if text is not None:
+                line = run.lines[place]
                 start, stop = max(place - TOGETHER, 0), min(place + TOGETHER + 1, len(run.lines))
                 dense = worths[file] * (worth[stop] - worth[start]) / (size[stop] - size[start])
                 key = file, text.strip()

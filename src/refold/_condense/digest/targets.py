@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from refold._condense.call_facts import act_of, is_shell, plain_name, reads, subject, writes
 from refold._condense.shell_commands import plain_path, without_heredocs
+from refold._salience.lazy_table import LazyTable
 from refold._text.text_cache import word_cache
 from refold.core.messages import ToolCall, memoized
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WRITE", "Target", "target_in", "target_of", "targets_of"]
 
-KNOWN = 16_384  # pairs of paths that are remembered
+KNOWN = 16_384  # paths, and pairs of folders, that are remembered
 WRITE = "write"  # the task of a call that changes a file
 COMMAND = re.compile(r"`(.+)`", re.S)
 # What people run to see whether work is right; of `TOOLS` the second word says what is done: `npm run build`.
@@ -148,7 +149,7 @@ class Target(Struct, frozen=True):
         """Tell whether what this does contains what the other did: the same, a folder of it, or all there is."""
         if self.task != other.task and other.task not in SHOWS.get(self.task, ()):
             return not self.objects and not self.names and other.task in SUITES.get(self.task, ())
-        if not _may_contain(self.folder, other.folder):
+        if self.folder != other.folder and not _may_contain(self.folder, other.folder):
             return False
         if self.names and not (other.names and all(_named(one, self.names) for one in other.names)):
             return False
@@ -282,14 +283,18 @@ def _named(name: str, among: Sequence[str]) -> bool:
     return any(mine.strip("^$") in name for mine in among)
 
 
-@word_cache(KNOWN)  # each call is compared with those that came later, which are about few paths
 def _within(path: str, other: str) -> bool:
     """Tell whether a path, or a test in a file, is another one or stands inside it; relative ones end absolute ones."""
-    path, other = (plain_path(each).removesuffix("/...").rstrip("/") for each in (path, other))
+    path, other = BARE[path], BARE[other]
+    if other not in path:  # holds for most
+        return other.endswith(f"/{path}")
     if path == other or path.startswith((f"{other}/", f"{other}::", f"{other}.", f"{other}#")):
         return True
     file = path.split("::", 1)[0]
     return file.endswith(f"/{other}") or f"/{other}/" in file or other.endswith(f"/{path}")
+
+
+BARE = LazyTable(lambda path: plain_path(path).removesuffix("/...").rstrip("/"), KNOWN)  # paths as they are compared
 
 
 @word_cache(KNOWN)
