@@ -88,6 +88,7 @@ def say(claude, **more):
 
 
 CODE = [{"type": "code_execution_20250825", "name": "code_execution"}]
+IMAGE = {"type": "image_generation_call", "status": "completed"}
 REASONING = {"type": "reasoning", "summary": []}
 USES = {  # how an id comes to be, and the ways to name it
     "response": (lambda sdk: respond(sdk).id, {
@@ -108,6 +109,8 @@ USES = {  # how an id comes to be, and the ways to name it
         "reference": lambda sdk, id: respond(sdk, input=[*HELLO, {"type": "item_reference", "id": id}]),
         "id alone": lambda sdk, id: respond(sdk, input=[*HELLO, {"id": id}]),
         "reasoning": lambda sdk, id: respond(sdk, input=[*HELLO, {**REASONING, "id": id}]),
+        "image": lambda sdk, id: respond(sdk, input=[*HELLO, {**IMAGE, "id": id}]),
+        "long image": lambda sdk, id: respond(sdk, input=[*HELLO, {**IMAGE, "id": id, "x": "x" * 70_000}]),
         "of a conversation": lambda sdk, id: sdk.conversations.create(items=[{"type": "item_reference", "id": id}]),
     }),
     "streamed item": (lambda sdk: streamed(sdk).output[0].id, {
@@ -235,6 +238,45 @@ def test_what_is_new_in_a_long_conversation_is_looked_at_wherever_it_stands(repl
         for changed in ({"input": [*talk, item]}, {"input": [item, *talk[1:]]}, {"input": talk, "tools": tools}):
             with pytest.raises(openai.NotFoundError):
                 respond(blue, **changed)
+
+
+CITED = {"type": "container_file_citation", "container_id": "cntr_1", "file_id": "cfile_1", "filename": "a.txt"}
+TEXT = {"type": "output_text", "text": "ok", "annotations": [CITED]}
+INLINE = [
+    {"type": "message", "role": "assistant", "status": "completed", "content": [TEXT]},
+    {"type": "reasoning", "summary": [], "encrypted_content": "sealed"},
+    {"type": "image_generation_call", "status": "completed", "result": "AAAA"},
+    {"type": "web_search_call", "status": "completed", "action": {"type": "search", "query": "x"}},
+]
+
+
+@pytest.mark.parametrize("item", INLINE, ids=lambda item: item["type"])
+def test_what_was_not_stored_is_sent_again_with_its_ids_and_nothing_of_another_team(replicas, item):
+    red, blue = (client(replicas.both[0], token) for token in (replicas.red, replicas.blue))
+    respond(blue, input=[*HELLO, {**item, "id": "unknown_1"}], store=False)
+    stored = respond(red).output[0].id
+    respond(red, input=[*HELLO, {**item, "id": stored}])
+    with pytest.raises(openai.NotFoundError):
+        respond(blue, input=[*HELLO, {**item, "id": stored}])
+    with pytest.raises(openai.NotFoundError):
+        respond(blue, input=[*HELLO, {**item, "id": "unknown_1"}, {"type": "item_reference", "id": "unknown_1"}])
+
+
+def test_results_of_claudes_own_tools_are_sent_again_with_their_files(replicas):
+    output = {"type": "bash_code_execution_output", "file_id": "file_1"}
+    result = {"type": "bash_code_execution_result", "stdout": "", "stderr": "", "return_code": 0, "content": [output]}
+    block = {"type": "bash_code_execution_tool_result", "tool_use_id": "srvtoolu_1", "content": result}
+    document = {"type": "document", "source": {"type": "file", "file_id": "file_1"}}
+    path, headers = "/v1/messages", {"x-refold-token": replicas.red, "anthropic-version": "2023-06-01"}
+
+    def ask(*messages):
+        body = {"model": "claude-opus-4-6", "max_tokens": 9, "messages": [HELLO[0], *messages]}
+        return call(replicas.both[0].url, "POST", path, body, headers)[0]
+
+    assert ask({"role": "assistant", "content": [block]}, HELLO[0]) == 200
+    assert ask({"role": "user", "content": [document]}) == 404
+    tool_result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": [document]}
+    assert ask({"role": "user", "content": [tool_result]}) == 404
 
 
 def test_what_a_tool_calls_an_id_is_none_of_the_providers(replicas):

@@ -80,12 +80,12 @@ class Ownership:
             return
         if len(ids) > MOST_NAMED:
             raise GatewayError(400, f"a request names {MOST_NAMED:,} ids at most: send the rest later", "bad_body")
-        keys = {self._key(stored.id): stored for stored in ids}
-        owners = await self._owners(list(keys), owner)
+        keys = [self._key(stored.id) for stored in ids]
+        owners = await self._owners(list(dict.fromkeys(keys)), owner)
         passes = passes or self._passes(provider)
-        for key, stored in keys.items():
+        for key, stored in zip(keys, ids, strict=True):
             known = owners.get(key)
-            if known != owner and not (known is None and passes):
+            if known != owner and not (known is None and (passes or stored.inline)):
                 raise GatewayError(*not_found(stored, provider))
 
     async def check_conversation(self, dialect: Dialect, conversation: Conversation) -> bool:

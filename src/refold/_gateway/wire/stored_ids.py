@@ -56,9 +56,11 @@ OPAQUE = frozenset(
     }
 )  # fmt: skip
 MARKS = (
-    b"_id", b'"container"', b'"conversation"', b'_file"', b'"item_reference"', b'"reasoning"', b'"audio"', b'ileUri"',
-    b'file_uri"', b"cached", b"StoreNames", b"store_names", b"\\u00", b"\0",
+    b'"id"', b"_id", b'"container"', b'"conversation"', b'_file"', b'"item_reference"', b'"reasoning"', b'"audio"',
+    b'ileUri"', b'file_uri"', b"cached", b"StoreNames", b"store_names", b"\\u00", b"\0",
 )  # fmt: skip # one of them stands in every value that names an id; the last two are how a key can be written to hide
+CONTENTS = {"reasoning": "encrypted_content", "image_generation_call": "result"}  # of items that are looked up without
+INLINE = re.compile(r".+_tool_result")  # types of what a provider's own tools have returned
 ITEMS = ("input", "items")  # keys at which a list is one of items, which an id alone refers to
 OWN_FILE = re.compile(r"(?:https?://[^/]+/v1(?:alpha|beta)?/)?files/([\w-]+)")  # a file of the provider, and no other's
 COLLECTIONS = {
@@ -76,10 +78,14 @@ _NAMES = {name.lower(): name for name in COLLECTIONS}
 
 
 class StoredId(Struct, frozen=True):
-    """An id of what a provider stores, and what that is."""
+    """An id of what a provider stores, and what that is.
+
+    One that is `inline` stands beside its content, as in an answer that is sent again: it may be nobody's.
+    """
 
     kind: str
     id: str
+    inline: bool = False
 
 
 class StoredPath(Struct, frozen=True):
@@ -113,7 +119,7 @@ def may_name(raw: Bytes) -> bool:
 
 def named_in(value: object, *, items: bool = False) -> list[StoredId]:
     """Return the ids that a JSON value of a request names; with `items` it is a list of messages or items."""
-    return list({stored.id: stored for stored in _named(value, items=items)}.values())
+    return list(dict.fromkeys(_named(value, items=items)))
 
 
 def named_in_raws(raws: Iterable[Bytes]) -> list[StoredId]:
@@ -208,32 +214,31 @@ def not_found(stored: StoredId, provider: str) -> tuple[int, str, str]:
     return 404, f"{kind.capitalize()} with id '{id}' not found.", "not_found"
 
 
-def _named(value: object, *, items: bool = False) -> Iterator[StoredId]:
+def _named(value: object, *, items: bool = False, inline: bool = False) -> Iterator[StoredId]:
     if isinstance(value, list):
         for each in value:
             if isinstance(each, (dict, list)):
-                yield from _named(each, items=items)
+                yield from _named(each, items=items, inline=inline)
         return
     if not isinstance(value, dict):
         return
-    kind, id = value.get("type"), value.get("id")
-    if isinstance(id, str) and (
-        kind == "item_reference"
-        or (kind == "reasoning" and not value.get("encrypted_content"))
-        or (items and value.keys() <= {"id", "type"})
-    ):
-        yield StoredId("item", id)
-    is_call = isinstance(kind, str) and kind.endswith("tool_use")
+    type, id = value.get("type"), value.get("id")
+    kind = type if isinstance(type, str) else ""
+    if isinstance(id, str) and (items or kind == "item_reference" or kind in CONTENTS):
+        is_whole = value.get(CONTENTS[kind]) if kind in CONTENTS else not value.keys() <= {"id", "type"}
+        yield StoredId("item", id, inline=bool(is_whole) and kind != "item_reference")
+    inline = inline or INLINE.fullmatch(kind) is not None
     for key, inner in value.items():
-        if key in OPAQUE or (is_call and key == "input"):
+        if key in OPAQUE or (key == "input" and kind.endswith("tool_use")):
             continue
+        is_inline = inline or key == "annotations"
         if (named := KINDS.get(key)) is not None and not (key == "skill_id" and kind == "anthropic"):
-            yield from _at(named, key, inner)
+            yield from _at(named, key, inner, is_inline)
         if isinstance(inner, (dict, list)):
-            yield from _named(inner, items=key in ITEMS)
+            yield from _named(inner, items=key in ITEMS, inline=is_inline)
 
 
-def _at(kind: str, key: str, value: object) -> Iterator[StoredId]:
+def _at(kind: str, key: str, value: object, inline: bool) -> Iterator[StoredId]:
     """Yield the ids that stand at a key: one, a list of them, or an object with its id."""
     inner = mapping(value).get("id")
     for id in (inner,) if kind == "audio" else (value, inner, *listing(value)):
@@ -241,9 +246,9 @@ def _at(kind: str, key: str, value: object) -> Iterator[StoredId]:
             continue
         if key in ("fileUri", "file_uri"):
             if match := OWN_FILE.fullmatch(id):
-                yield StoredId(kind, match[1])
+                yield StoredId(kind, match[1], inline)
         else:
-            yield StoredId(kind, id.rpartition("/")[2])
+            yield StoredId(kind, id.rpartition("/")[2], inline)
 
 
 def _texts(values: Iterable[object]) -> list[str]:
