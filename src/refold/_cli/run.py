@@ -42,7 +42,7 @@ def command(words: tuple[str, ...], acts: dict[str, Any]) -> int:
     if words[0].startswith("-"):
         raise click.UsageError(f"there is no option {words[0]}: options of refold stand before --, COMMAND after it")
     if shutil.which(words[0]) is None:
-        raise _unrunnable(words[0], "no such program")
+        raise _unrunnable(words[0], "no such program, or not executable")
     admin_token = token_urlsafe(32)  # of this gateway alone: those of the environment are for others
     settings = gateway_settings(acts, port=0, admin_token=admin_token)
     if settings.needs_token:
