@@ -1,3 +1,4 @@
+import html
 import json
 import re
 import shlex
@@ -16,6 +17,7 @@ from refold import _cli as cli_package
 from refold._cli import sessions
 from refold._cli.main import COMMANDS, HIDDEN, PANELS, cli
 from refold._cli.options import Goal, TokenNumber
+from tests.pages import ROOT
 
 Run = Callable[..., Result]
 
@@ -338,6 +340,15 @@ def test_the_demo_shows_one_session_before_and_after_its_bill_and_the_undo(run: 
     assert sum(count["messages"] for fate, count in told["fates"].items() if fate != "inserted") == told["messages"]
     assert max(size for _, size in told["largest"]) < told["window"] < max(size for size, _ in told["largest"])
     assert told["bill"][1] < told["bill"][0]
+    drawn = (ROOT / "docs" / "pictures" / "terminal-demo.svg").read_text("utf-8")
+    pictured = html.unescape(re.sub("<[^>]*>", " ", drawn)).replace("\xa0", " ")
+    sizes = [int(size.replace(",", "")) for size in re.findall(r"(?:as it is|with refold) +([\d,]{6,}) ", pictured)]
+    assert sizes == pytest.approx([told["before"], told["after"]], rel=0.05), "take the pictures anew: make screenshots"
+    described = re.search(r"!\[(`refold demo`.*?)\]\(docs/pictures", (ROOT / "README.md").read_text("utf-8"))
+    assert described
+    assert all(figure in pictured for figure in re.findall(r"\d[\d,]*\d", described[1])), (
+        "README: figures of the picture"
+    )
 
 
 def test_the_demo_in_a_window_that_holds_the_session_says_that_nothing_is_to_be_done(run: Run) -> None:
