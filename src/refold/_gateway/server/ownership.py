@@ -68,6 +68,7 @@ class Ownership:
         self._salt = salt[:64]
         self._known: OrderedDict[str, tuple[str, float]] = OrderedDict()  # owner, and until when nobody is asked
         self._unwritten: dict[str, str] = {}
+        self._writing = asyncio.Lock()  # whoever comes meanwhile waits: their ids may be among those
         self._fresh = min(FRESH, settings.retention / 4) if settings.retention else FRESH
 
     async def check(self, provider: str, owner: str, ids: Sequence[StoredId], *, passes: bool = False) -> None:
@@ -143,8 +144,9 @@ class Ownership:
             if self._known.get(key, ("", 0.0))[1] < now and len(self._unwritten) < UNWRITTEN:
                 self._remember(key, owner)
                 self._unwritten[key] = owner
-        if write and self._unwritten:
-            await self._write()
+        if write and (self._unwritten or self._writing.locked()):
+            async with self._writing:
+                await self._write()
 
     async def drop_unused(self, before: float) -> None:
         """Forget ids that were not used since a time of the store's clock.
