@@ -9,14 +9,16 @@ frameworks write the whole history at each step: a thousand long turns of LangGr
 
 What is measured is the processor time of our own functions and of what they call of Python's, and beside it that of the
 framework, which copies, stores and sends its history as it likes. A profiler takes the time, which makes it larger, early
-and late alike. Figures are of thirty turns: their median is a turn without a compaction, their mean has the compactions,
-which are frequent in this small window and read the originals of the whole history.
+and late alike. Garbage is collected between measured turns only: it takes time for all objects of the process, from
+whoever allocates next. Figures are of thirty turns: their median is a turn without a compaction, their mean has the
+compactions, which are frequent in this small window and read the originals of the whole history.
 """
 
 from __future__ import annotations
 
 import argparse
 import cProfile
+import gc
 import importlib
 import statistics
 import sys
@@ -123,9 +125,12 @@ def cost_of(run: Callable[[], object]) -> TurnCost:
         profiles[-1].enable()
 
     threading.setprofile(begin)
+    gc.collect()
+    gc.disable()
     profiles[0].enable()
     run()
     profiles[0].disable()
+    gc.enable()
     threading.setprofile(None)  # type: ignore[arg-type] # which ends it
     total = own = 0.0
     for number, profile in enumerate(profiles):

@@ -1,6 +1,7 @@
 """Google ADK, as a user writes it, under the laws of adapters."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 from google.adk.agents import Agent
@@ -15,6 +16,7 @@ from google.genai.errors import ClientError
 
 from refold.adapt.google_adk import CompactionPlugin
 from refold.testing.adapters import LAWS, AdapterHarness, turn_costs_what_is_new
+from tests.compaction.test_meter import Counting
 
 
 class GoogleADK(AdapterHarness):
@@ -111,6 +113,33 @@ def test_an_answer_that_has_begun_is_not_asked_for_again(begun, calls):
     with pytest.raises(ClientError, match="exceeds the maximum"):
         asyncio.run(run())
     assert model.calls in calls
+
+
+def test_copies_of_contents_are_known_and_one_whose_call_was_changed_is_read_again():
+    counter = Counting()
+    plugin = CompactionPlugin(window=1_000_000, counter=counter)
+    session = SimpleNamespace(events=[])
+    context = SimpleNamespace(invocation_id="1", agent_name="reader", state={}, session=session)
+    call = types.FunctionCall(id="call_1", name="read", args={"path": "part_1.py"})
+    answer = types.FunctionResponse(id="call_1", name="read", response={"result": "limit = 3"})
+    contents = [
+        types.Content(role="user", parts=[types.Part(text="Hello.")]),
+        types.Content(role="model", parts=[types.Part(text="What shall I do?")]),
+        types.Content(role="user", parts=[types.Part(text="Tell me where the limit is set.")]),
+        types.Content(role="model", parts=[types.Part(function_call=call)]),
+        types.Content(role="user", parts=[types.Part(function_response=answer)]),
+    ]
+
+    def counted():
+        config = types.GenerateContentConfig()
+        copies = [content.model_copy(deep=True) for content in contents]
+        request = SimpleNamespace(previous_interaction_id=None, contents=copies, config=config, model="gemini-2.5-pro")
+        asyncio.run(plugin.before_model_callback(callback_context=context, llm_request=request))
+        return counter.counted
+
+    assert [counted(), counted()] == [5, 5]
+    call.args["path"] = "part_2.py"
+    assert counted() == 7
 
 
 def test_a_turn_costs_what_is_new():

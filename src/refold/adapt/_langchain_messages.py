@@ -3,29 +3,42 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage, convert_to_openai_messages
 
 from refold.adapt._images import claude_image, text_blocks
 from refold.formats._base import arguments_of
 
-__all__ = ["claude_message", "grouped", "written"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["claude_message", "grouped", "messages_in", "written"]
 
 
-def grouped(messages: list[Any]) -> tuple[list[list[Any]], list[list[Any]]]:
-    """Return messages as items, and what each is known by; results of tools in a row are one message to Claude."""
+def grouped(messages: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Return messages as items, and what each is known by.
+
+    Results of tools in a row are one item, a list, because they are one message to Claude.
+    """
     known = [(m.id, m.content, m.tool_calls if m.type == "ai" else 0) for m in messages]
     kinds = ["", *[m.type for m in messages]]
     starts = [at for at, kind in enumerate(kinds[1:]) if kind != "tool" or kinds[at] != "tool"]
-    spans = list(pairwise([*starts, len(messages)]))
-    return [messages[start:stop] for start, stop in spans], [known[start:stop] for start, stop in spans]
+    bounds = [*starts, len(messages)]
+    items = [messages[at] if end == at + 1 else messages[at:end] for at, end in pairwise(bounds)]
+    return items, [known[at] if end == at + 1 else known[at:end] for at, end in pairwise(bounds)]
 
 
-def claude_message(item: list[Any]) -> dict[str, Any]:
-    """Return messages as one of Claude's."""
-    role = {"ai": "assistant", "system": "system"}.get(item[0].type, "user")
-    return {"role": role, "content": [block for message in item for block in _blocks(message)]}
+def messages_in(items: Iterable[Any]) -> list[Any]:
+    """Return the messages of items."""
+    return [message for item in items for message in (item if isinstance(item, list) else [item])]
+
+
+def claude_message(item: Any) -> dict[str, Any]:
+    """Return an item as one message of Claude's."""
+    messages = messages_in([item])
+    role = {"ai": "assistant", "system": "system"}.get(messages[0].type, "user")
+    return {"role": role, "content": [block for message in messages for block in _blocks(message)]}
 
 
 def _blocks(message: Any) -> list[Any]:
@@ -41,10 +54,10 @@ def _blocks(message: Any) -> list[Any]:
     return [*blocks, *({"type": "tool_use", "id": id, "name": name, "input": args} for id, name, args in calls)]
 
 
-def written(natives: list[Any], item: list[Any] | None) -> list[list[Any]]:
+def written(natives: list[Any], item: Any) -> list[Any]:
     """Return messages of LangChain for native ones; what is neither content nor a call stays as in the item."""
-    former = {getattr(each, "tool_call_id", ""): each for each in item or ()}
-    messages = []
+    former = {getattr(each, "tool_call_id", ""): each for each in messages_in([item])}
+    messages: list[Any] = []
 
     def add(kind: Any, content: Any, id: str = "", **fields: Any) -> None:
         fields |= {"content": content, **({"tool_call_id": id} if id else {})}
@@ -67,4 +80,4 @@ def written(natives: list[Any], item: list[Any] | None) -> list[list[Any]]:
                     add(ToolMessage, block.get("content", ""), block["tool_use_id"])
             if rest := [block for block in blocks if block["type"] != "tool_result"] or ("" if blocks else content):
                 add(SystemMessage if role == "system" else HumanMessage, rest)
-    return [messages]
+    return messages

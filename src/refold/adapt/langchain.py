@@ -11,7 +11,7 @@ from langchain_core.messages import convert_to_openai_messages
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.types import Command
 
-from refold.adapt._langchain_messages import claude_message, grouped, written
+from refold.adapt._langchain_messages import claude_message, grouped, messages_in, written
 from refold.adapt._pool import TrackPool
 from refold.adapt._state import rewind_state
 
@@ -79,7 +79,7 @@ class CompactionMiddleware(AgentMiddleware[CompactionState, Any]):
 
 
 def _compacted(request: Any, view: Any) -> Any:
-    return request.override(messages=[message for item in view.as_items(written) for message in item])
+    return request.override(messages=messages_in(view.as_items(written)))
 
 
 def _with_plans(response: Any, request: Any, track: Track[Any]) -> Any:

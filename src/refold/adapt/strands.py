@@ -72,12 +72,13 @@ class CompactionManager(ConversationManager):
                 yield event
             return
         model, started = context.model.get_config().get("model_id"), False
-        with self._pool.track(context.messages, keys=_natives(context), state=self._plans, model=model) as track:
+        keys = [message["content"] for message in context.messages]
+        with self._pool.track(context.messages, keys=keys, state=self._plans, model=model) as track:
             usage = next((m["metadata"]["usage"] for m in reversed(context.messages) if m.get("metadata")), None)
             if usage and usage["inputTokens"]:
                 track.report(usage)
             view = await track.afold(
-                context.messages, keys=_natives(context), convert=_native, system=context.system_prompt,
+                context.messages, keys=keys, convert=_native, system=context.system_prompt,
                 tools=context.tool_specs,
             )  # fmt: skip
             while True:
@@ -96,10 +97,6 @@ class CompactionManager(ConversationManager):
 def _native(message: Any) -> dict[str, Any]:
     """Return a message without what is not sent: usage, timestamps and ids of Strands."""
     return {"role": message["role"], "content": message["content"]}
-
-
-def _natives(context: Any) -> list[Any]:
-    return [message["content"] for message in context.messages]
 
 
 def _written(natives: list[Any], message: Any) -> list[Any]:
