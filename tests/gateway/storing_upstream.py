@@ -7,7 +7,7 @@ from tests.gateway.scripted_upstream import upstream, whole
 
 MESSAGE = {"type": "message", "role": "assistant", "status": "completed"}
 STORED = re.compile(
-    r"/(?:v1|v1beta)/(responses|conversations|chat/completions|cachedContents|files|batches)(?:/([^/?]+))?"
+    r"/(?:v1|v1beta)/(responses|conversations|chat/completions|cachedContents|files|batches|vector_stores)(?:/([^/?]+))?"
 )
 
 
@@ -59,7 +59,7 @@ class Storing:
             case "batches":
                 return _json(self.made("batch_", object="batch", output_file_id=self.made("file-")["id"]))
             case _:
-                prefix = {"conversations": "conv_", "files": "file-"}[collection]
+                prefix = {"conversations": "conv_", "files": "file-", "vector_stores": "vs_"}[collection]
                 return _json(self.made(prefix, object=collection, created_at=1))
 
     def _response(self, body):

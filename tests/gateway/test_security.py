@@ -146,6 +146,7 @@ def test_a_path_never_leaves_the_address_that_was_configured(plain, path):
 
 @pytest.mark.parametrize("names", [
     ("host: evil.test", "host: localhost"), ("origin: http://evil.test", "origin: http://localhost"),
+    ("content-type: application/json", "content-type: multipart/form-data"),
     ("x-refold-session: a", "x-refold-session: b"), ("transfer-encoding: identity", "transfer-encoding: chunked"),
 ])  # fmt: skip
 def test_a_header_by_which_a_request_is_judged_stands_once(plain, names):

@@ -262,6 +262,15 @@ def test_what_was_not_stored_is_sent_again_with_its_ids_and_nothing_of_another_t
         respond(blue, input=[*HELLO, {**item, "id": "unknown_1"}, {"type": "item_reference", "id": "unknown_1"}])
 
 
+def test_a_vector_store_that_an_administrator_has_made_is_for_all_and_one_of_a_team_its_own(replicas, by_key):
+    own = {"authorization": "Bearer x", "x-refold-token": replicas.red}
+    theirs = json.loads(call(by_key[False].url, "POST", "/v1/vector_stores", {}, own)[2])["id"]
+    blue = client(replicas.both[0], replicas.blue)
+    respond(blue, tools=[{"type": "file_search", "vector_store_ids": ["vs_of_an_administrator"]}])
+    with pytest.raises(openai.NotFoundError, match="Vector store"):
+        respond(blue, tools=[{"type": "file_search", "vector_store_ids": ["vs_of_an_administrator", theirs]}])
+
+
 def test_results_of_claudes_own_tools_are_sent_again_with_their_files(replicas):
     output = {"type": "bash_code_execution_output", "file_id": "file_1"}
     result = {"type": "bash_code_execution_result", "stdout": "", "stderr": "", "return_code": 0, "content": [output]}

@@ -37,8 +37,11 @@ __all__ = [
 
 OPEN = frozenset({"/livez", "/readyz"})  # called by probes that have no token
 SINGLE = frozenset(
-    {b"host", b"origin", b"sec-fetch-site", b"content-length", b"transfer-encoding", b"content-encoding"}
-)
+    {
+        b"host", b"origin", b"sec-fetch-site", b"content-length", b"transfer-encoding", b"content-encoding",
+        b"content-type",
+    }
+)  # fmt: skip
 TOKEN_PATH = "/token/"  # noqa: S105 - for clients that can change nothing but the base URL
 CREDENTIALS = (b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key")  # where clients put a provider's key
 BEARER = b"bearer "

@@ -49,6 +49,9 @@ KINDS = {
     "fileSearchStoreNames": "store", "file_search_store_names": "store",
     **dict.fromkeys(("file_id", "file_ids", "input_file_id", "training_file", "validation_file"), "file"),
 }  # fmt: skip
+SHARED = frozenset(
+    {"vector store", "store", "skill"}
+)  # what serves many, and only an administrator makes for a shared key
 OPAQUE = frozenset(
     {
         "args", "arguments", "input_schema", "json_schema", "metadata", "parameters", "parametersJsonSchema",
@@ -80,7 +83,8 @@ _NAMES = {name.lower(): name for name in COLLECTIONS}
 class StoredId(Struct, frozen=True):
     """An id of what a provider stores, and what that is.
 
-    One that is `inline` stands beside its content, as in an answer that is sent again: it may be nobody's.
+    One that is `inline` stands beside its content, as in an answer that is sent again, or is shared by many: it may be
+    nobody's.
     """
 
     kind: str
@@ -240,7 +244,7 @@ def _named(value: object, *, items: bool = False, inline: bool = False) -> Itera
 
 def _at(kind: str, key: str, value: object, inline: bool) -> Iterator[StoredId]:
     """Yield the ids that stand at a key: one, a list of them, or an object with its id."""
-    inner = mapping(value).get("id")
+    inner, inline = mapping(value).get("id"), inline or kind in SHARED
     for id in (inner,) if kind == "audio" else (value, inner, *listing(value)):
         if not isinstance(id, str) or not id or id == "auto":
             continue
