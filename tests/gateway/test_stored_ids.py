@@ -14,6 +14,7 @@ from refold._gateway.server import ownership
 from refold._gateway.server.serving import Serving
 from refold._gateway.server.tokens import TokenFile
 from refold._gateway.settings import GatewaySettings
+from refold._gateway.wire import body as bodies
 from refold.errors import StoreError
 from tests.gateway.scripted_upstream import ADMIN, call
 from tests.gateway.storing_upstream import storing
@@ -286,6 +287,17 @@ def test_results_of_claudes_own_tools_are_sent_again_with_their_files(replicas):
     assert ask({"role": "user", "content": [document]}) == 404
     tool_result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": [document]}
     assert ask({"role": "user", "content": [tool_result]}) == 404
+
+
+@pytest.mark.parametrize("limit", ["LONGEST_MESSAGE", "MOST_VALUES"])
+def test_what_is_too_long_to_be_read_and_may_name_an_id_goes_no_further(replicas, monkeypatch, limit):
+    for module in (bodies, ownership):
+        monkeypatch.setattr(module, limit, 1_000, raising=module is bodies)
+    body = {"model": "m", "input": [*HELLO, {"role": "user", "content": "x" * 100_000}] + [{"id": "x"}] * 2_000}
+    before, headers = len(replicas.seen), {"x-refold-token": replicas.red}
+    for more in ({}, {"x-refold-bypass": "1"}):
+        assert call(replicas.both[0].url, "POST", "/v1/responses", body, headers | more)[0] == 413
+    assert len(replicas.seen) == before
 
 
 def test_what_a_tool_calls_an_id_is_none_of_the_providers(replicas):

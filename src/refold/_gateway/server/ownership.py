@@ -32,7 +32,7 @@ from refold._gateway.wire.stored_ids import (
     not_found,
 )
 from refold.core._json import mapping
-from refold.errors import StoreError
+from refold.errors import BadValue, StoreError
 from refold.formats._streaming.sse import Decoder, Event
 
 if TYPE_CHECKING:
@@ -127,10 +127,12 @@ class Ownership:
         """Check a JSON body, and return it.
 
         Raises:
-            GatewayError: see `check`; or it is no JSON object (400).
+            GatewayError: see `check`; or it is no JSON object (400), or too much to be read while others wait (413).
         """
         try:
             body, named = await finished(asyncio.to_thread(named_in_bytes, plain))
+        except BadValue as error:
+            raise GatewayError(413, str(error), "request_too_large") from None
         except (ValueError, RecursionError):
             message = "the body is no JSON object with each key once: send one"
             raise GatewayError(400, message, "bad_body") from None
