@@ -136,6 +136,23 @@ def test_a_users_message_bigger_than_the_goal_is_cut_last_and_keeps_its_pins():
     assert 0.9 * 2_000 <= view.tokens <= 2_000
 
 
+def test_the_newest_request_stays_whole_in_a_third_of_the_goal_and_output_and_digest_give_way():
+    request = "Now do these.\n" + "\n".join(f"Then the next of them, in the same way as the {n}th." for n in range(40))
+    steps = [line for n in range(40) for line in (f"a: step {n} | read(src/{n}.py) as c{n}", f"t: c{n} = {n} {BODY}")]
+    conversation = talk("u: Mend it.", *steps, "a: Mended.", f"u: {request}", *steps[:24])
+    for goal in (9_000, 20_000):
+        view = fitted(conversation, goal)
+        assert request in [text_of(message) for message in view.messages]
+        assert view.tokens <= goal
+
+
+def test_the_newest_request_is_not_cut_where_that_does_not_meet_the_goal_either():
+    request = "Rename the first field of the form. Then say which tests cover it, and which of them are slow."
+    rules = f"system: {BODY * 20}"
+    view = fitted(talk(rules, "u: Mend it.", "a: Mended.", f"u: {request}"), 500)
+    assert text_of(view.messages[-1]) == request
+
+
 def test_users_turns_move_into_the_digest_when_they_have_more_than_their_share():
     lines = []
     for n in range(100):

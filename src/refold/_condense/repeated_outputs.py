@@ -11,11 +11,12 @@ from refold._condense.placeholders import content_replaced, is_pointer
 
 if TYPE_CHECKING:
     from refold._condense.fit_draft import Draft
-    from refold.core.messages import ToolCall
+    from refold.core.messages import ToolCall, ToolResult
 
 __all__ = ["correct_markers"]
 
-MARKER = re.compile(r"\[output (?:repeated|outdated): [^\]\n]*\]")  # as `stages.supersede` writes it
+MARKER = re.compile(r"\[output (repeated|outdated): [^\]\n]*\]")  # as `stages.supersede` writes it
+OUTDATED = "[output outdated: the file was changed after this]"  # also where nothing shows how it is now
 
 
 def correct_markers(draft: Draft) -> None:
@@ -30,10 +31,18 @@ def correct_markers(draft: Draft) -> None:
             if call is None:
                 continue
             marker = MARKER.match(result.text) if is_pointer(message, result) else None
-            if marker is None and not is_pointer(message, result):
+            if marker is None and not is_pointer(message, result) and _is_whole(draft, position, result):
                 later.update(_subjects(call))
             elif marker and later.isdisjoint(_subjects(call)):
-                draft.change(position, content_replaced(result, f"{CLEARED}{result.text[marker.end() :]}"))
+                opening = CLEARED if marker[1] == "repeated" else OUTDATED
+                draft.change(position, content_replaced(result, f"{opening}{result.text[marker.end() :]}"))
+
+
+def _is_whole(draft: Draft, position: int, result: ToolResult) -> bool:
+    """Tell whether an output stands in the draft as it was, without a line left out."""
+    transcript, before = draft.view.transcript, draft.base[position]
+    original = transcript.messages[transcript.index[before.id]] if before.id in transcript.index else before
+    return any(each.at == result.at and each.text == result.text for each in original.results)
 
 
 def _subjects(call: ToolCall) -> tuple[object, ...]:
