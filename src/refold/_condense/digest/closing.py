@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from refold._condense.call_outline import one_line
 from refold._condense.digest.agreement import goes_on
 from refold._condense.digest.answers import question_before
-from refold._condense.digest.exchanges import rejects
+from refold._condense.digest.endings import rejects
 from refold._condense.digest.previous import CURRENT, END, entry, own_text
 from refold._condense.digest.turns import turn_ends, turn_numbers
 from refold._condense.directives import shortened

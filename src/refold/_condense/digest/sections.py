@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._condense.digest.conclusions import decisions, plain, tried, verdicts
-from refold._condense.digest.exchanges import accepted, outcome_lines, rejected_turns, rejections, rulings
+from refold._condense.digest.endings import outcome_lines, rejected_turns, rejections
 from refold._condense.digest.file_log import CHANGED, READ, FileRecord, file_log
 from refold._condense.digest.findings import answers_by_tool, other_calls, values
 from refold._condense.digest.model_account import ACCOUNT
@@ -30,6 +30,7 @@ from refold._condense.digest.outcomes import (
 )
 from refold._condense.digest.previous import earlier_entries
 from refold._condense.digest.quotes import GOAL
+from refold._condense.digest.rulings import accepted, rulings
 from refold._condense.digest.state import LISTED, STATE, TODO, state
 from refold._condense.digest.steps import STEPS, earlier_steps, steps
 from refold._condense.digest.targets import WRITE, Target, target_in, targets_of

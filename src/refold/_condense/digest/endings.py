@@ -1,0 +1,233 @@
+"""Pairs what the user asked with how the work on it ended, and with what the user said to that.
+
+An answer alone ("Done, it uses `green` now") says nothing, and one that the user's next turn rejects ("no, still the
+same", "I meant the other one", "I undid your changes") is no result. So answers that end a turn are told with the
+request that they answer. Those that were rejected are told among what was tried, with the words that rejected them,
+and nothing that was concluded in their turn counts any more (`rejected_turns`). A "no" that answers a question of the
+assistant rejects nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from refold._condense.call_facts import writes
+from refold._condense.call_outline import one_line
+from refold._condense.digest.agreement import goes_on, only_praises
+from refold._condense.digest.answers import asks, question_before
+from refold._condense.digest.gist import BRIEF, deed, names_something, reply
+from refold._condense.digest.previous import own_text
+from refold._condense.digest.targets import targets_of
+from refold._condense.digest.turns import turn_ends, turn_numbers, turns_at, turns_in_work
+from refold.core.messages import Message, memoized, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.core.transcript import Transcript
+
+__all__ = ["outcome_lines", "rejected_turns", "rejections", "rejects"]
+
+BEHIND = 12  # messages behind a turn in the middle of work in which it is answered
+MOST = 150  # lines of one sort that are looked for
+REQUEST, SHORTER = 110, 130  # characters of a request, and of how it ended where that stands below, too
+QUOTED = 120  # characters of the words that reject something
+LOOKED_AT = 200  # characters at the beginning of a turn that say whether it rejects
+ORDERS = re.compile(  # a question in form only
+    r"(?:(?:so|and|ok(?:ay)?|now|but|also|please|yeah|alright|well|hey|actually)\b[\s,.]*)*"
+    r"(?:can|could|would|will) (?:you|we|u)\b(?! (?:please )?(?:also )?(?:clarify|explain|tell|investigate|check|see|"
+    r"look|confirm|say|describe|think)\b)|let['’]?s\b|how about\b|why (?:don['’]?t|not)\b",
+    re.I,
+)
+ASKS_FOR = re.compile(
+    r"(?:(?:so|and|ok(?:ay)?|now|but|also|please|yeah|alright|well|hey|wait|actually|hmm*)\b[\s,.]*)*"
+    r"(?:what|why|how|where|which|who|when|is|are|does|do|did|can you (?:clarify|explain|tell|investigate)|explain|"
+    r"question)\b",
+    re.I,
+)
+# How a turn begins that rejects what the assistant has done or said, behind words that begin any turn.
+LEADS = r"^\W*(?:(?:hm+|ok(?:ay)?|yeah|well|sorry|but|ah|oh|wait|hey|and|aber|mais|pero|mas|ma|но)\b[\s,.!…-]*)*"
+REJECTS = re.compile(
+    LEADS + r"(?:no(?:pe)?\b(?![^.!\n]{0,40}\b"
+    r"(?:need|problem|worries|rush|more|fine|good|ok(?:ay)?|leave|keep|right)\b)|nah\b|wrong\b|incorrect\b|"
+    r"still\b(?! to\b)|"
+    r"not (?:that|what|quite|really|like|it)\b|wtf\b|i (?:meant|did ?n['’]?t (?:mean|ask|want|say))\b|"
+    r"(?:that|this|it)(?:['’]?s| is| was)? (?:\w+ )?(?:not|wrong|broken|worse|the same)\b|"
+    r"(?:that|this|it) (?:\w+ )?(?:(?:doesn|didn|won|isn|wasn)['’]?t|does not|did not|broke|"
+    r"looks (?:wrong|the same|worse))\b|"
+    r"(?:doesn|didn)['’]?t work|you (?:broke|forgot|missed|misunderst\w+|misread|messed)\b|"
+    r"nein\b|falsch\b|(?:das|es) (?:ist|war|geht|funktioniert|klappt) (?:\w+ )?(?:falsch|nicht)|immer noch|ich meinte|"
+    r"non\b|faux\b|toujours (?:pas|le même)|ça ne (?:marche|fonctionne)|je voulais dire|"
+    r"sigue (?:sin|igual)|no funciona|quise decir|me refería|não\b|errado|ainda (?:não|está)|quis dizer|"
+    r"sbagliato|non funziona|intendevo|нет\b|неправильно|не (?:то|работает)\b|вс[её] (?:ещё|еще)|я имел|"
+    r"違|いいえ|まだ|そうじゃな|不对|不對|不是|错了|錯了|还是|還是|아니|틀렸|여전히|안 ?돼)|"
+    r"\bstill (?:looks?|shows?|fails?|broken|wrong|not|the same|get(?:ting)?|see(?:ing)?|doesn|isn|have the)\b|"
+    r"\b(?:i (?:undid|reverted|rolled back|threw away)|(?:undo|revert|roll back) (?:that|this|it|your|the last|all)\b|"
+    r"try again|"
+    r"rückgängig|annule[rz]?\b|deshaz|desfaz|отмени)|元に戻|撤销|撤銷|되돌려",
+    re.I,
+)
+STILL = re.compile(
+    r"\bstill\b|immer noch|toujours|sigue|ainda|ancora|вс[её] (?:ещё|еще)|まだ|还是|還是|여전히|does ?n['’]?t work|"
+    r"does not work|did ?n['’]?t (?:work|help)|funktioniert nicht|ne (?:marche|fonctionne) pas|no funciona|не работает",
+    re.I,
+)
+PAIR = re.compile(  # a key with the value that it is set to: the last of several
+    r"`([\w.-]{2,40})`(?: \([^)\n]*\))?(?:: (?:back to )?(?:\w+ )?| is (?:now |back to )?| = |"
+    r" from `[^`\n]{1,40}`(?: \([^)\n]*\))? to )`([^`\n]{1,40})`(?: ?(?:→|->) ?`([^`\n]{1,40})`)?"
+)
+
+
+class Ending(Struct, frozen=True):
+    """A turn of the user with the answer that ended it, and the next turn where that rejects the answer.
+
+    Of a turn in the middle of work `behind` are the messages behind it: the answer is one to the work as a whole.
+    """
+
+    turn: int
+    request: Message
+    answer: Message
+    behind: tuple[Message, ...] = ()
+    rejection: Message | None = None
+    rejected_in: int = 0
+
+
+@memoized
+def rejects(message: Message) -> bool:
+    """Tell whether a turn of the user rejects what was done or said before it, by how it begins; not where it asks."""
+    text = own_text(message)
+    return not asks(text) and REJECTS.search(text[:LOOKED_AT]) is not None
+
+
+def _how_rejected(message: Message, rejected: str) -> str:
+    """Return how a turn rejects the work before it: as what was `rejected`, or since what was wrong before still is."""
+    return "it did not help, says" if STILL.search(own_text(message)[:LOOKED_AT]) else rejected
+
+
+@memoized
+def endings(transcript: Transcript) -> tuple[Ending, ...]:
+    """Return the turns that an answer ended before the next one began, in order."""
+    numbers, ends = turn_numbers(transcript), turn_ends(transcript)
+    turns: list[Ending] = []
+    request: Message | None = None
+    answer: Message | None = None
+    behind: tuple[Message, ...] = ()
+    for place, message in enumerate(transcript.messages):
+        if message.id in ends:
+            answer = message
+        elif message.id in numbers:
+            if request is not None and answer is not None:
+                again = rejects(message) and not question_before(transcript, message)[0]
+                rejection, of_rejection = (message, numbers[message.id]) if again else (None, 0)
+                turns.append(Ending(numbers[request.id], request, answer, behind, rejection, of_rejection))
+            if only_praises(own_text(message).lower()):
+                request = None  # what answers thanks is no result
+            elif not (goes_on(message) and request is not None):
+                in_work = request is not None and answer is None
+                behind = transcript.messages[place + 1 : place + 1 + BEHIND] if in_work else ()
+                request = message
+            answer = None
+    if request is not None and answer is not None:
+        turns.append(Ending(numbers[request.id], request, answer, behind))
+    return tuple(turns)
+
+
+@memoized
+def rejected_turns(transcript: Transcript) -> frozenset[int]:
+    """Return the numbers of turns whose outcome the user's next turn rejects."""
+    turns, index = turns_at(transcript), transcript.index
+    rejected = [each for each in endings(transcript) if each.rejection]
+    return frozenset(each.turn for each in rejected).union(turns[index[each.answer.id]] for each in rejected)
+
+
+def outcome_lines(transcript: Transcript, staying: Sequence[Message]) -> tuple[str, ...]:
+    """Return what was asked and how it ended for each turn that an answer ended, newest first.
+
+    Of an answer that stays whole in the view less is told, and nothing where no work was done in its turn.
+    """
+    whole = {message.id: message for message in staying}
+    worked, in_work = _worked_in(transcript), turns_in_work(transcript)
+    turns, index = turns_at(transcript), transcript.index
+    lines: list[str] = []
+    values: dict[str, tuple[str, int]] = {}  # what keys are set to in later turns
+    for each in reversed([each for each in endings(transcript) if each.turn not in in_work]):
+        if len(lines) >= MOST:
+            break
+        stays = each.answer.id in whole and text_of(whole[each.answer.id]) == text_of(each.answer)
+        request = f"turn {each.turn}: {_request_line(each.request)}"
+        if each.rejection:
+            how = _how_rejected(each.rejection, "its answer was rejected in")
+            lines.append(f"{request} → {how} user turn {each.rejected_in}")
+        elif outcome := _outcome(each):
+            outcome = _with_replaced(outcome, each.turn, values)
+            if not stays:
+                lines.append(f"{request} → {outcome}")
+            elif each.turn == 1 or not worked.isdisjoint(range(each.turn, turns[index[each.answer.id]] + 1)):
+                lines.append(f"{request} → {one_line(outcome, SHORTER)}")
+    return tuple(lines)
+
+
+def _with_replaced(outcome: str, turn: int, values: dict[str, tuple[str, int]]) -> str:
+    """Return an outcome with a mark behind each value that a later turn replaced; `values` takes up those it sets."""
+    text, since = "", 0
+    for match in PAIR.finditer(outcome):
+        key, value = match[1], match[3] or match[2]
+        later, replaced_in = values.get(key, (value, 0))
+        if later != value and replaced_in != turn:
+            text += f"{outcome[since : match.end()]} (replaced in turn {replaced_in})"
+            since = match.end()
+        values[key] = (value, turn)
+    return text + outcome[since:]
+
+
+@memoized
+def _worked_in(transcript: Transcript) -> frozenset[int]:
+    """Return the turns in which a call did more than to look."""
+    return frozenset(
+        turn
+        for message, turn in zip(transcript.messages, turns_at(transcript), strict=True)
+        if any(not target.looks for call in message.calls for target in targets_of(call))
+    )
+
+
+def rejections(transcript: Transcript) -> tuple[str, ...]:
+    """Return what was done or said that the user's next turn rejects, newest first."""
+    lines = (
+        f"turn {each.turn}: {_outcome(each)} ({_how_rejected(each.rejection, 'rejected in')} user turn "
+        f"{each.rejected_in}: {one_line(own_text(each.rejection), QUOTED)})"
+        for each in reversed(endings(transcript))
+        if each.rejection and _outcome(each)
+    )
+    return tuple(islice(lines, MOST))
+
+
+def _request_line(message: Message) -> str:
+    return one_line(own_text(message), REQUEST)
+
+
+def _outcome(ending: Ending) -> str:
+    """Return how a turn ended: what was done in it, or what answers its question.
+
+    A question in the middle of work is answered by what was said or changed next, not by what ends the work.
+    """
+    if not _is_question(ending.request):
+        return deed(ending.answer)
+    if not ending.behind:
+        return reply(ending.answer)
+    answer = next((each for each in ending.behind if each.role == "assistant" and text_of(each).strip()), None)
+    changed = next((path for each in ending.behind for call in each.calls for path in writes(call)), "")
+    said = reply(answer) if answer else ""
+    if names_something(said) or len(said.split()) > BRIEF:
+        return said
+    return f"changed `{changed.rpartition('/')[2]}`" if changed else ""
+
+
+@memoized
+def _is_question(message: Message) -> bool:
+    """Tell whether a turn of the user wants to know something, by its beginning and its end."""
+    text = own_text(message).strip()
+    return not ORDERS.match(text) and (asks(text) or ASKS_FOR.match(text) is not None)

@@ -1,0 +1,117 @@
+import pytest
+
+from refold._condense.digest.endings import outcome_lines, rejected_turns, rejections, rejects
+from refold._condense.digest.render import digest_text
+from refold.testing import talk, view_of
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "no, that's not it, both use the dark theme",
+        "still looks the same",
+        "I meant the other repository",
+        "you broke the component. i undid your changes, try again",
+        "hm, that doesn't work",
+        "the gray levels still look the same in the editor",
+        "nein, das ist falsch",
+        "non, toujours pas",
+        "no funciona",
+        "не работает",
+        "違います",
+        "还是不行",
+    ],
+)
+def test_a_turn_that_rejects_what_was_done_is_known_by_how_it_begins(words):
+    assert rejects(talk(f"u: {words}").messages[0])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "no need to wait",
+        "No, this is fine.",
+        "now add a test",
+        "notes are in docs/a.md",
+        "yes",
+        "nice work",
+        "no, the second part still holds for the cache as well, right?",
+    ],
+)
+def test_a_turn_that_goes_on_rejects_nothing(words):
+    assert not rejects(talk(f"u: {words}").messages[0])
+
+
+def test_an_answer_is_told_with_the_request_that_it_answers():
+    transcript = talk(
+        "u: make muted a little brighter",
+        "a: x | edit(dark.json) as c",
+        "t: c = ok",
+        "a: Done! Changed `gray` from `#6c6c6c` to `#808080`. Want me to do more?",
+        "u: next",
+    )
+    assert outcome_lines(transcript, transcript.messages[-1:]) == (
+        "turn 1: make muted a little brighter → Changed `gray` from `#6c6c6c` to `#808080`.",
+    )
+    assert outcome_lines(transcript, transcript.messages) == outcome_lines(transcript, transcript.messages[-1:])
+
+
+def test_of_an_answer_that_stays_whole_nothing_is_told_where_no_work_was_done():
+    transcript = talk("u: go", "a: Ready.", "u: why is it so?", "a: `load` caches it.", "u: and now?")
+    assert outcome_lines(transcript, transcript.messages) == ("turn 1: go → Ready.",)
+    assert outcome_lines(transcript, transcript.messages[-1:]) == (
+        "turn 2: why is it so? → `load` caches it.",
+        "turn 1: go → Ready.",
+    )
+
+
+def test_what_the_next_turn_rejects_was_tried_and_nothing_concluded_in_it_counts():
+    transcript = talk(
+        "u: why do the colors differ?",
+        "a: The `TERM` variable is xterm in one of them.",
+        "u: no, that's not it",
+        "a: The `contrast` setting is 4.5 in one editor.",
+        "u: good, go on",
+    )
+    assert rejected_turns(transcript) == {1}
+    assert rejections(transcript) == (
+        "turn 1: The `TERM` variable is xterm in one of them. (rejected in user turn 2: no, that's not it)",
+    )
+    text = digest_text(view_of(transcript, window=20_000), transcript.messages[:-1])
+    assert text.count("`TERM` variable") == 1
+    assert "turn 2: no, that's not it → The `contrast` setting is 4.5 in one editor." in text
+
+
+def test_what_answers_thanks_is_no_ending_of_the_request_before():
+    transcript = talk("u: make it faster", "a: The loop takes 3 s.", "u: thanks", "a: It was the lock.", "u: on")
+    assert outcome_lines(transcript, ()) == ("turn 1: make it faster → The loop takes 3 s.",)
+
+
+def test_a_turn_after_which_the_fault_was_still_there_is_not_told_as_rejected():
+    transcript = talk("u: go", "a: I set `gray` to `#808080`.", "u: it still looks the same", "a: ok", "u: and now?")
+    assert outcome_lines(transcript, ())[-1] == "turn 1: go → it did not help, says user turn 2"
+
+
+def test_a_question_in_the_middle_of_work_is_answered_by_what_comes_right_behind_it():
+    work = ("a: x | edit(a.py) as c1", "t: c1 = ok")
+    after = ("a: The next step is large.", "u: on")
+    asked = ("u: build it", *work, "u: why does `stop` clear the list?")
+    told = talk(*asked, "a: Right, `stop` should keep it. | edit(b.py) as c2", "t: c2 = ok", *after)
+    assert outcome_lines(told, ()) == ("turn 2: why does `stop` clear the list? → Right, `stop` should keep it.",)
+    silent = talk(*asked, "a: hm | edit(b.py) as c2", "t: c2 = ok", *after)
+    assert outcome_lines(silent, ()) == ("turn 2: why does `stop` clear the list? → changed `b.py`",)
+
+
+def test_a_value_that_a_later_turn_sets_anew_is_marked():
+    transcript = talk(
+        "u: make it brighter",
+        "a: Changed `gray` (used for text) from `#444444` to `#585858`; `dim`: `#303030`.",
+        "u: more",
+        "a: `gray` is now `#808080`; `dim`: `#303030`.",
+        "u: and now?",
+    )
+    assert outcome_lines(transcript, ()) == (
+        "turn 2: more → `gray` is now `#808080`; `dim`: `#303030`.",
+        "turn 1: make it brighter → Changed `gray` (used for text) from `#444444` to `#585858` (replaced in turn 2); "
+        "`dim`: `#303030`.",
+    )

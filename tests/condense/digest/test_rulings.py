@@ -1,0 +1,135 @@
+import pytest
+
+from refold._condense.digest.render import digest_text
+from refold._condense.digest.rulings import accepted, rulings
+from refold.testing import talk, view_of
+
+
+def test_a_no_to_a_question_rejects_nothing_and_is_a_ruling():
+    transcript = talk(
+        "u: review it",
+        "a: I reviewed it. Should I also handle stashed files in the overlap check?",
+        "u: No, that has too much risk of a false positive and we do not want it in this release at all.",
+        "a: Fine.",
+        "u: on",
+    )
+    assert list(rulings(view_of(transcript, window=20_000), transcript.messages)) == [
+        "user turn 2: No, that has too much risk of a false positive and we do not want it in this release at all. "
+        '(to: "Should I also handle stashed files in the overlap check?")'
+    ]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "i cannot see any sessions there. Is it only me?\nno such file",
+        "you must never write to the cache, right?",
+        "should the names only be short",
+        "is this clear? Never write to the cache.",
+        "what about this?\n```\nUse tabs, never use blanks.\n```",
+    ],
+)
+def test_what_a_user_sees_or_asks_or_pastes_is_no_ruling(words):
+    transcript = talk("u: go", "a: ok", f"u: {words}", "a: ok", "u: on")
+    assert list(rulings(view_of(transcript, window=20_000), transcript.messages)) == []
+
+
+def test_short_sentences_that_set_how_things_are_to_be_are_gathered_from_turns_that_stay():
+    transcript = talk(
+        "u: start",
+        "a: ok",
+        "u: use rgb values in the themes, no indices! should we test it? can you only look",
+        "a: ok",
+        "u: link text should be the same as accent",
+        "a: ok",
+        "u: the new release has themes so we need to use that",
+        "a: ok",
+        "u: on",
+    )
+    assert list(rulings(view_of(transcript, window=20_000), transcript.messages)) == [
+        "user turn 4: the new release has themes so we need to use that",
+        "user turn 3: link text should be the same as accent",
+        "user turn 2: use rgb values in the themes, no indices! should we test it? can you only look",
+    ]
+
+
+def test_a_short_turn_that_decides_is_quoted_whole_with_the_question_that_it_answers():
+    words = "Keep them apart, please. I want you to build 1. and 2. (the small ones) now, never 3."
+    transcript = talk(
+        "u: plan it",
+        "a: There are three layers.\n- Together or apart?\n- Which do you want? I would take 1.",
+        f"u: {words}",
+        "a: x",
+        "u: on",
+    )
+    assert list(rulings(view_of(transcript, window=20_000), transcript.messages)) == [
+        f'user turn 2: {words} (to: "Together or apart? / Which do you want?")'
+    ]
+
+
+def ruled(*lines):
+    transcript = talk(*lines, "u: and now?")
+    return list(rulings(view_of(transcript, window=20_000), transcript.messages))
+
+
+def test_what_a_user_quotes_of_the_assistant_is_no_decision_of_the_user():
+    answer = "a: It is right. There is **no wrong** assignment, it must be so within the session."
+    assert (
+        ruled("u: why?", answer, "u: Explain:\nThere is no wrong assignment, it must be so within the session.") == []
+    )
+
+
+def test_a_decision_that_the_next_turn_takes_back_says_so():
+    assert ruled("u: go", "a: ok", "u: Never touch the old files.", "a: ok", "u: actually, can you revert that?") == [
+        "user turn 2: Never touch the old files. (taken back in user turn 3)"
+    ]
+
+
+def test_a_decision_stands_beside_a_question_of_the_same_turn():
+    assert ruled("u: go", "a: ok", "u: docker isn't relevant, we use the runners. How long does it take?") == [
+        "user turn 2: docker isn't relevant, we use the runners. How long does it take?"
+    ]
+
+
+def test_a_proposal_that_the_user_accepts_is_told_with_its_reason_and_its_turn():
+    answer = (
+        "a: Two ways.\n- Why: it simplifies the whole login and the build.\n\nDo you want `v1` to be for one host only?"
+    )
+    transcript = talk("u: plan it", answer, "u: Yes, one only for now. Then write it all down in the specs.", "a: ok")
+    assert accepted(transcript) == (
+        "Do you want `v1` to be for one host only? (it simplifies the whole login and the build) → accepted in turn 2",
+    )
+    assert "→ accepted in turn 2" in digest_text(view_of(transcript, window=20_000), transcript.messages)
+    refused = talk("u: plan it", answer, "u: No, for all of them.", "a: ok")
+    assert accepted(refused) == ()
+    taken_back = talk("u: plan it", answer, "u: Yes.", "a: ok", "u: actually, can you revert that?")
+    assert accepted(taken_back) == ()
+
+
+def test_a_proposal_that_names_nothing_is_not_told():
+    assert accepted(talk("u: plan it", "a: Should I go on?", "u: yes", "a: ok")) == ()
+
+
+def test_a_fault_that_a_user_reports_is_no_decision():
+    assert ruled("u: go", "a: ok", "u: the form needs to be checked, it doesn't seem to work for me") == [
+        "user turn 2: the form needs to be checked, it doesn't seem to work for me"
+    ]
+    assert ruled("u: go", "a: ok", "u: I want to see the form but it pops an error and does not change") == []
+
+
+def test_many_words_in_a_row_that_the_assistant_said_before_are_a_quote():
+    rule = "Each file must be written once before the next one is read again"
+    assert ruled("u: go", f"a: {rule}.", f"u: So you say that {rule.lower()} by all") == []
+
+
+def test_a_choice_in_the_words_of_an_offer_is_a_ruling():
+    transcript = talk(
+        "u: which store?",
+        "a: We can use sqlite instead of postgres, or keep both. Which do you want?",
+        "u: use sqlite instead of postgres",
+        "a: Done, it is in store.py now.",
+        "u: next thing",
+        "a: ok",
+    )
+    (ruling,) = rulings(view_of(transcript, window=20_000), transcript.messages)
+    assert ruling.startswith("user turn 2: use sqlite instead of postgres")
