@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from refold._condense.fit_draft import Draft
     from refold._condense.regions import Regions
 
-__all__ = ["ROOMY", "ReductionLog", "reduce_parts", "room_for_newest", "shrink"]
+__all__ = ["ROOMY", "ReductionLog", "reduce_parts", "shrink", "stays_whole"]
 
 # Chosen by hand: a text of 400 tokens still reads as a text, one of 48 as a hint of what was there.
 ROOMY, TIGHT = 400, 48  # tokens to which one text is cut, at first and at last
@@ -52,7 +52,7 @@ def shrink(draft: Draft, areas: Regions, target: int, users: int, log: Reduction
     First pictures that were answered, all but the newest: they are the dearest and the model has said what it saw.
     Old: output, arguments, reasoning, pictures, errors, whole batches. Then users beyond their share, the largest
     of the newest part, the rest of it, older users' turns, the newest batch, and at the very last users' words. The
-    newest request is cut below its room only where even a view without a digest would be too large.
+    newest request, where it is not long, is cut only if even a view without a digest would be too large.
     """
     every = range(len(draft.base))
     old, newer = range(areas.tail), range(areas.tail, len(every))
@@ -79,19 +79,22 @@ def shrink(draft: Draft, areas: Regions, target: int, users: int, log: Reduction
     log.moves += shorten_calls(draft, fresh, target, areas.loop, SHORT)
     log.moves += cut_texts(draft, _assistants(draft, every), target, TIGHT)
     log.moves += cut_texts(draft, areas.users[:-1], target, TIGHT)
-    goal, room = draft.view.goal_tokens, max(room_for_newest(draft), TIGHT)
-    log.moves += cut_texts(draft, areas.users[-1:], target, room)
-    last = cut_texts(draft, areas.users[-1:], goal, TIGHT)
+    newest = areas.users[-1:]
+    if not stays_whole(draft, newest):
+        log.moves += cut_texts(draft, newest, target, TIGHT)
+        return
+    goal = draft.view.goal_tokens  # the digest gives way
+    last = cut_texts(draft, newest, goal, TIGHT)
     if draft.total > goal:  # it does not help
         for reduction in last:
             draft.undo(reduction.position, (patch.at for patch in reduction.patches))
-        last = cut_texts(draft, areas.users[-1:], goal, room)
+        last = []
     log.moves += last
 
 
-def room_for_newest(draft: Draft) -> int:
-    """Return up to how many tokens the newest request of a user stays whole."""
-    return int(draft.view.goal_tokens * NEWEST)
+def stays_whole(draft: Draft, newest: Sequence[int]) -> bool:
+    """Tell whether the newest request of a user is short enough to stay whole, whatever else has to leave."""
+    return draft.size(newest) <= draft.view.goal_tokens * NEWEST
 
 
 def reduce_parts(draft: Draft, positions: Sequence[int], target: int, log: ReductionLog, areas: Regions) -> None:

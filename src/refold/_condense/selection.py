@@ -18,7 +18,7 @@ from refold._condense.directives import TextKind, ranks_of
 from refold._condense.identifier_scores import need_in, worth_of
 from refold._condense.last_changes import stale_mark
 from refold._condense.placeholders import is_pointer, text_replaced
-from refold._condense.reduction_order import ROOMY, reduce_parts, room_for_newest
+from refold._condense.reduction_order import ROOMY, reduce_parts, stays_whole
 from refold._condense.reductions import (
     Reduction,
     clear_harness,
@@ -200,16 +200,16 @@ def select(
 def _opened(draft: Draft, areas: Regions, room: int) -> list[Reduction]:
     """Cut what is large for the room, so that it comes back by lines.
 
-    That are turns of users, answers that end a turn, and outputs of the newest part.
+    That are turns of users, the newest where it is long, answers that end a turn, and outputs of the newest part.
     """
     share = max(BRIEF, min(ROOMY, int(room * TURNS / max(len(areas.users), 1))))
     older = [position for position in areas.users[1:-1] if position < areas.tail]
     newest = areas.users[-1:]
-    ends = sorted({*areas.users}.difference(older, newest))
+    whole = newest if stays_whole(draft, newest) else ()
+    ends = sorted({*areas.users}.difference(older))
     done = cut_texts(draft, older, 0, share)
-    most = max(share, int(room * TURN) if len(ends) + len(newest) < FEW else 0)
-    done += cut_texts(draft, ends, 0, most)
-    done += cut_texts(draft, newest, 0, max(most, room_for_newest(draft)))
+    most = max(share, int(room * TURN) if len(ends) < FEW else 0)
+    done += cut_texts(draft, sorted({*ends}.difference(whole)), 0, most)
     answers = [position for position in areas.answers if position < areas.tail]
     done += cut_texts(draft, answers, 0, max(ROOMY, int(room * ANSWER)))
     seen = [position for position in range(areas.tail, len(draft.base)) if position not in areas.fresh]

@@ -115,3 +115,45 @@ def test_a_value_that_a_later_turn_sets_anew_is_marked():
         "turn 1: make it brighter → Changed `gray` (used for text) from `#444444` to `#585858` (replaced in turn 2); "
         "`dim`: `#303030`.",
     )
+
+
+def test_what_a_yes_leads_to_is_the_end_of_the_yes_with_the_proposal_and_not_of_the_question_before():
+    asked = ("u: should the forms be yaml?", "a: They could be. I would convert the forms to `.yml` files.")
+    transcript = talk(*asked, "u: ok do it", "a: x | edit(a.yml) as c", "t: c = ok", "a: Converted `a.md`.", "u: on")
+    assert outcome_lines(transcript, ()) == (
+        'turn 2: ok do it (to: "I would convert the forms to `.yml` files.") → Converted `a.md`.',
+        "turn 1: should the forms be yaml? → I would convert the forms to `.yml` files.",
+    )
+    silent = talk("u: move the forms", "a: `a.md` is moved.", "u: continue", "a: Moved `b.md` too.", "u: and now?")
+    assert outcome_lines(silent, ())[0] == (
+        "turn 2: continue (goes on with turn 1: move the forms) → Moved `b.md` too."
+    )
+
+
+def test_an_order_that_came_before_the_answer_to_another_shares_its_end():
+    work = ("a: x | edit(a.py) as c1", "t: c1 = ok")
+    transcript = talk("u: write the docs", *work, "u: rename `wire` too", *work, "a: Renamed `wire`.", "u: and now?")
+    assert outcome_lines(transcript, ()) == (
+        "turn 1: write the docs; before its answer, turn 2: rename `wire` too → Renamed `wire`.",
+    )
+    more = talk("u: write the docs", *work, "u: rename `wire`", *work, "u: no tabs", *work, "a: Wrote `a.md`.", "u: on")
+    assert outcome_lines(more, ()) == (
+        "turn 1: write the docs; before its answer, 2 more, the last turn 3: no tabs → Wrote `a.md`.",
+    )
+
+
+def test_work_that_a_question_came_into_has_its_own_end_only_if_it_went_on():
+    work = ("a: Working | edit(a.py) as c1", "t: c1 = ok")
+    asked = ("u: build the form", *work, "u: why does `stop` clear the list?")
+    went_on = talk(*asked, "a: Since `stop` is final. | edit(b.py) as c2", "t: c2 = ok", "a: Built `form`.", "u: on")
+    assert outcome_lines(went_on, ()) == (
+        "turn 2: why does `stop` clear the list? → Since `stop` is final.",
+        "turn 1: build the form → Built `form`.",
+    )
+    ended = talk(*asked, "a: Since `stop` is final.", "u: on")
+    assert outcome_lines(ended, ()) == ("turn 2: why does `stop` clear the list? → Since `stop` is final.",)
+
+
+def test_a_command_typed_alone_for_the_harness_is_no_request():
+    transcript = talk("u: /model", "u: build the form", "a: Built `form`.", "u: on")
+    assert outcome_lines(transcript, ()) == ("turn 2: build the form → Built `form`.",)

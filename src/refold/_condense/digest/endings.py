@@ -26,7 +26,7 @@ from refold._condense.digest.turns import turn_ends, turn_numbers, turns_at, tur
 from refold.core.messages import Message, memoized, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from refold.core.transcript import Transcript
 
@@ -34,7 +34,9 @@ __all__ = ["outcome_lines", "rejected_turns", "rejections", "rejects"]
 
 BEHIND = 12  # messages behind a turn in the middle of work in which it is answered
 MOST = 150  # lines of one sort that are looked for
-REQUEST, SHORTER = 110, 130  # characters of a request, and of how it ended where that stands below, too
+REQUEST, EACH = 110, 80  # characters of a request, and of each of two that one answer ended
+SHORTER = 130  # characters of how a turn ended, where that stands below, too
+UPON = 80  # characters of the question that a turn answers, or of the request that it goes on with
 QUOTED = 120  # characters of the words that reject something
 LOOKED_AT = 200  # characters at the beginning of a turn that say whether it rejects
 ORDERS = re.compile(  # a question in form only
@@ -76,6 +78,7 @@ STILL = re.compile(
     r"does not work|did ?n['’]?t (?:work|help)|funktioniert nicht|ne (?:marche|fonctionne) pas|no funciona|не работает",
     re.I,
 )
+COMMAND = re.compile(r"\s*/[\w-]*\s*")  # of the harness, typed alone: it asks the agent for nothing
 PAIR = re.compile(  # a key with the value that it is set to: the last of several
     r"`([\w.-]{2,40})`(?: \([^)\n]*\))?(?:: (?:back to )?(?:\w+ )?| is (?:now |back to )?| = |"
     r" from `[^`\n]{1,40}`(?: \([^)\n]*\))? to )`([^`\n]{1,40})`(?: ?(?:→|->) ?`([^`\n]{1,40})`)?"
@@ -85,12 +88,16 @@ PAIR = re.compile(  # a key with the value that it is set to: the last of severa
 class Ending(Struct, frozen=True):
     """A turn of the user with the answer that ended it, and the next turn where that rejects the answer.
 
-    Of a turn in the middle of work `behind` are the messages behind it: the answer is one to the work as a whole.
+    `then` are turns that came before the answer and asked for more. `earlier` is the turn that one which only says to
+    go on goes on with. Of a question in the middle of work `behind` are the messages behind it: the answer is one to
+    the work as a whole.
     """
 
     turn: int
     request: Message
     answer: Message
+    then: tuple[Message, ...] = ()
+    earlier: Message | None = None
     behind: tuple[Message, ...] = ()
     rejection: Message | None = None
     rejected_in: int = 0
@@ -110,30 +117,56 @@ def _how_rejected(message: Message, rejected: str) -> str:
 
 @memoized
 def endings(transcript: Transcript) -> tuple[Ending, ...]:
-    """Return the turns that an answer ended before the next one began, in order."""
+    """Return the turns that an answer ended before the next one began, in order.
+
+    A turn that an answer did not end before the next one began is ended by the answer to both; so is the work that a
+    question came into, where it went on after the question.
+    """
     numbers, ends = turn_numbers(transcript), turn_ends(transcript)
     turns: list[Ending] = []
-    request: Message | None = None
+    waiting: list[tuple[int, Message]] = []  # turns without an answer, with their places
+    last: Message | None = None  # the request that a turn which only says to go on goes on with
     answer: Message | None = None
-    behind: tuple[Message, ...] = ()
     for place, message in enumerate(transcript.messages):
         if message.id in ends:
             answer = message
         elif message.id in numbers:
-            if request is not None and answer is not None:
+            if answer is not None and waiting:
                 again = rejects(message) and not question_before(transcript, message)[0]
-                rejection, of_rejection = (message, numbers[message.id]) if again else (None, 0)
-                turns.append(Ending(numbers[request.id], request, answer, behind, rejection, of_rejection))
+                turns += _ended(transcript, waiting, last, answer, message if again else None)
+                last = next((each for _, each in reversed(waiting) if not goes_on(each)), last)
+                waiting = []
             if only_praises(own_text(message).lower()):
-                request = None  # what answers thanks is no result
-            elif not (goes_on(message) and request is not None):
-                in_work = request is not None and answer is None
-                behind = transcript.messages[place + 1 : place + 1 + BEHIND] if in_work else ()
-                request = message
+                waiting, last = [], None  # what answers thanks is no result
+            elif not (goes_on(message) and waiting) and not COMMAND.fullmatch(own_text(message)):
+                waiting.append((place, message))
             answer = None
-    if request is not None and answer is not None:
-        turns.append(Ending(numbers[request.id], request, answer, behind))
+    if answer is not None and waiting:
+        turns += _ended(transcript, waiting, last, answer, None)
     return tuple(turns)
+
+
+def _ended(
+    transcript: Transcript,
+    waiting: Sequence[tuple[int, Message]],
+    last: Message | None,
+    answer: Message,
+    rejection: Message | None,
+) -> Iterator[Ending]:
+    """Yield what an answer ends: the orders that waited for it as one, and each question that came into the work."""
+    numbers, index = turn_numbers(transcript), transcript.index
+    of_rejection = numbers[rejection.id] if rejection else 0
+    asked = [(place, each) for place, each in waiting[1:] if _is_question(each)]
+    orders = [each for place, each in waiting if (place, each) not in asked]
+    worked = _worked_at(transcript, asked[-1][0], index[answer.id]) if asked and asked[-1] == waiting[-1] else True
+    if worked:
+        first = orders[0]
+        earlier = last if goes_on(first) else None
+        yield Ending(numbers[first.id], first, answer, tuple(orders[1:]), earlier, (), rejection, of_rejection)
+        rejection, of_rejection = None, 0
+    for place, each in asked:
+        behind = transcript.messages[place + 1 : place + 1 + BEHIND]
+        yield Ending(numbers[each.id], each, answer, (), None, behind, rejection, of_rejection)
 
 
 @memoized
@@ -141,7 +174,8 @@ def rejected_turns(transcript: Transcript) -> frozenset[int]:
     """Return the numbers of turns whose outcome the user's next turn rejects."""
     turns, index = turns_at(transcript), transcript.index
     rejected = [each for each in endings(transcript) if each.rejection]
-    return frozenset(each.turn for each in rejected).union(turns[index[each.answer.id]] for each in rejected)
+    asked = (request for each in rejected for request in (each.request, *each.then, each.answer))
+    return frozenset(turns[index[message.id]] for message in asked)
 
 
 def outcome_lines(transcript: Transcript, staying: Sequence[Message]) -> tuple[str, ...]:
@@ -158,7 +192,7 @@ def outcome_lines(transcript: Transcript, staying: Sequence[Message]) -> tuple[s
         if len(lines) >= MOST:
             break
         stays = each.answer.id in whole and text_of(whole[each.answer.id]) == text_of(each.answer)
-        request = f"turn {each.turn}: {_request_line(each.request)}"
+        request = _request_line(transcript, each)
         if each.rejection:
             how = _how_rejected(each.rejection, "its answer was rejected in")
             lines.append(f"{request} → {how} user turn {each.rejected_in}")
@@ -187,11 +221,19 @@ def _with_replaced(outcome: str, turn: int, values: dict[str, tuple[str, int]]) 
 @memoized
 def _worked_in(transcript: Transcript) -> frozenset[int]:
     """Return the turns in which a call did more than to look."""
-    return frozenset(
-        turn
-        for message, turn in zip(transcript.messages, turns_at(transcript), strict=True)
-        if any(not target.looks for call in message.calls for target in targets_of(call))
-    )
+    pairs = zip(transcript.messages, turns_at(transcript), strict=True)
+    return frozenset(turn for message, turn in pairs if _works(message))
+
+
+@memoized
+def _works(message: Message) -> bool:
+    """Tell whether a call of a message does more than to look."""
+    return any(not target.looks for call in message.calls for target in targets_of(call))
+
+
+def _worked_at(transcript: Transcript, start: int, stop: int) -> bool:
+    """Tell whether work was done between two messages."""
+    return any(map(_works, transcript.messages[start + 1 : stop]))
 
 
 def rejections(transcript: Transcript) -> tuple[str, ...]:
@@ -205,8 +247,21 @@ def rejections(transcript: Transcript) -> tuple[str, ...]:
     return tuple(islice(lines, MOST))
 
 
-def _request_line(message: Message) -> str:
-    return one_line(own_text(message), REQUEST)
+def _request_line(transcript: Transcript, ending: Ending) -> str:
+    """Return what was asked: of a short turn with the question or the request that it answers."""
+    numbers = turn_numbers(transcript)
+    length = EACH if ending.then else REQUEST
+    words = f"turn {ending.turn}: {one_line(own_text(ending.request), length)}"
+    question = question_before(transcript, ending.request)[0]
+    if question:
+        words += f' (to: "{one_line(question, UPON)}")'
+    elif ending.earlier:
+        words += f" (goes on with turn {numbers[ending.earlier.id]}: {one_line(own_text(ending.earlier), UPON)})"
+    if ending.then:
+        newest = ending.then[-1]
+        more = f"{len(ending.then)} more, the last " if len(ending.then) > 1 else ""
+        words += f"; before its answer, {more}turn {numbers[newest.id]}: {one_line(own_text(newest), length)}"
+    return words
 
 
 def _outcome(ending: Ending) -> str:
