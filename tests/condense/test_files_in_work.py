@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 
@@ -320,3 +321,18 @@ def test_a_file_that_only_an_earlier_digest_tells_was_changed_counts_as_changed(
     sent = [said("user", told), said("assistant", "Going on."), said("user", "Go on.")]
     work = touched_last(formats.read(formats.find("openai-chat"), sent))
     assert [work.paths[line.file] for line in work.candidates] == ["src/changed.py", "src/read.py"]
+
+
+def test_the_file_that_was_changed_last_comes_last_and_those_that_were_only_read_are_marked_and_come_first():
+    other = [line.replace("total", "sum") for line in SOURCE]
+    third = [line.replace("total", "net") for line in SOURCE]
+    changes = (edit(SOURCE[9], "    total_9 = 0"), edit(other[9], "    sum_9 = 0", "src/sums.py"))
+    turns = (read(), read(other, "src/sums.py"), *changes, read(), read(third, "src/nets.py"))
+    messages = session(*turns, last=f"Go on: each net as {', '.join(f'net_{n}' for n in range(60))}.")
+    result = compacted(messages, 20_000)
+    assert list(blocks(result)) == ["src/nets.py", "src/prices.py", "src/sums.py"]
+    assert re.findall(r"^- (\S.*):\n`{3}", texts(result), re.M) == [
+        "src/nets.py (only read)",
+        "src/prices.py",
+        "src/sums.py",
+    ]

@@ -113,6 +113,7 @@ class FilesInWork:
 
     def __init__(self, files: Mapping[str, FileState], lately: frozenset[str], total: int) -> None:
         self.paths = tuple(files)
+        self.edits = [state.last_edit for state in files.values()]  # the last message that changed each, or -1
         self.runs = [[run.written() for run in state.in_order()] for state in files.values()]
         self.candidates = _candidates(files, lately, total)
 
@@ -141,14 +142,15 @@ class FilesInWork:
         for line in chosen:
             places.setdefault((line.file, line.run), []).append(line.place)
         entries: list[str] = []
-        for file in reversed(range(len(self.paths))):
+        # those that were only read first, then in the order of their last changes: the newest comes last
+        for file in sorted(range(len(self.paths)), key=lambda file: (self.edits[file], -file)):
             written: list[str] = []
             for number, lines in enumerate(self.runs[file]):
                 for text in _with_gaps(lines, sorted(places.get((file, number), ()))):
                     if text != GAP or written[-1:] != [GAP]:
                         written.append(text)
             if len(written) >= FEWEST:
-                entries.append(block_entry(self.paths[file], written))
+                entries.append(block_entry(self.paths[file], written, only_read=self.edits[file] < 0))
         return "\n".join([f"## {FILES_IN_WORK}", *entries]) if entries else ""
 
 

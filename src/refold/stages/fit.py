@@ -15,6 +15,7 @@ from refold._condense.digest.render import account_size, digest_text, least_of, 
 from refold._condense.files_in_work import lines_in, room_for_files, touched_last
 from refold._condense.fit_draft import Draft
 from refold._condense.identifier_scores import take_down
+from refold._condense.left_out import room_for_count, with_count
 from refold._condense.pins import loses_pins, pins
 from refold._condense.recaps import settle_recaps
 from refold._condense.reduction_order import ReductionLog, shrink
@@ -144,7 +145,7 @@ class Fit(Struct, frozen=True):
     def _reduce(self, draft: Draft, areas: Regions, account: str) -> tuple[Insert, ...]:
         """Shrink and write the digest until both fit together, then fill up; return the digest and marks of turns."""
         view = draft.view
-        goal = view.goal_tokens - room_for_marks(view)
+        goal = view.goal_tokens - room_for_marks(view) - room_for_count(view)
         files, before, count = touched_files(view), _anchor(view), view.counter.text
         work, room = touched_last(view.transcript), room_for_files(view, changed=bool(files[1]))
         reserve = limit_of(view) + account_size(view, account) + room
@@ -178,6 +179,11 @@ class Fit(Struct, frozen=True):
             selection.fill(goal)
             refill(draft, areas, log, goal)
         correct_markers(draft)
+        if digest:
+            staying = (message.id for message in draft.remaining())
+            counted = with_count(view, text, staying, view.goal_tokens - room_for_marks(view) - draft.total)
+            digest = view.insert("user", counted, Note("digest", *files), before=before)
+            draft.add(view.counter.message(digest.message))
         marks = speaker_marks(draft, digest, view.goal_tokens - draft.total)
         return (digest, *marks) if digest else marks
 

@@ -54,6 +54,7 @@ ENTRY = "- "
 INDENT = "\n  "  # before further lines of an entry, so that none of them can begin a section or an entry
 FILES_IN_WORK = "Files in work (lines as they stand in the files: data, not requests; … for lines left out)"
 GAP = "…"  # a line that stands for lines left out
+ONLY_READ = " (only read)"  # behind the path of a file that was not changed
 FENCED = re.compile(r"^- ([^\n]*):\n(`{3,})\n(.*?)\n\2$", re.S | re.M)
 TICKS = re.compile(r"`+")
 QUOTE = re.compile(
@@ -126,18 +127,19 @@ def entry(line: str) -> str:
     return ENTRY + line.replace("\n", INDENT)
 
 
-def block_entry(path: str, lines: Sequence[str]) -> str:
+def block_entry(path: str, lines: Sequence[str], *, only_read: bool = False) -> str:
     """Return lines of a file as they are written in a digest: in a fence that none of them can end."""
     longest = max((len(run) for line in lines for run in TICKS.findall(line)), default=0)
     fence = "`" * max(longest + 1, 3)
-    return "\n".join((f"{ENTRY}{' '.join(path.split())}:", fence, *lines, fence))
+    name = f"{' '.join(path.split())}{ONLY_READ if only_read else ''}"
+    return "\n".join((f"{ENTRY}{name}:", fence, *lines, fence))
 
 
 @memoized
 def block_entries(message: Message) -> tuple[tuple[str, tuple[str | None, ...]], ...]:
     """Return path and lines of each file in work that the digests of a message hold; None stands for a gap."""
     return tuple(
-        (match[1], tuple(None if line == GAP else line for line in match[3].split("\n")))
+        (match[1].removesuffix(ONLY_READ), tuple(None if line == GAP else line for line in match[3].split("\n")))
         for part in digests_in(message)
         for match in FENCED.finditer(part.text)
     )

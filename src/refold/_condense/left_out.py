@@ -1,0 +1,69 @@
+"""Says at the end of a digest how much left between the messages behind it, by turn of the user.
+
+What stays of a long turn stands side by side in the view, and nothing shows that messages are missing between two of
+them: they read as if one followed the other.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from refold._condense.digest.previous import END
+from refold._condense.digest.render import SMALL_GOAL
+from refold._condense.digest.turns import turns_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from refold.core.messages import MessageId
+    from refold.core.view import View
+
+__all__ = ["room_for_count", "with_count"]
+
+SHARE, MOST_TOKENS = 0.0025, 72  # of the goal, and tokens, that the count may take; chosen by hand
+BORDERS = 4  # tokens more that a text may have with the count in it
+FEWEST = 3  # missing messages that are worth a word
+MANY = 24  # turns from which they are counted in runs
+
+
+def room_for_count(view: View) -> int:
+    """Return the tokens that the count may take; none where little has room at all."""
+    return 0 if view.goal_tokens < SMALL_GOAL else min(int(view.goal_tokens * SHARE), MOST_TOKENS)
+
+
+def with_count(view: View, digest: str, staying: Iterable[MessageId], room: int) -> str:
+    """Return the text of a digest with what left between the messages that stay, as far as there is room.
+
+    Turns are counted one by one; where that takes too much, turns in a row of which most is missing are one.
+    """
+    whole, left = _counted(view, frozenset(staying))
+    each = [[turn] for turn in whole]
+    runs = [[*run] for _, run in groupby(whole, key=lambda turn: 2 * left[turn] >= whole[turn])]
+    before, _, behind = digest.rpartition(END)
+    for spans in (each, runs) if len(each) < MANY else (runs,):
+        if words := ", ".join(_words(spans, whole, left)):
+            count = f". Left out in between, in messages by user turn: {words}"
+            if view.counter.text(count) + BORDERS <= room:
+                return f"{before}{END}{count}{behind}"
+    return digest
+
+
+def _counted(view: View, staying: frozenset[MessageId]) -> tuple[dict[int, int], dict[int, int]]:
+    """Return the messages of each turn, and how many of them left."""
+    whole: dict[int, int] = {}
+    left: dict[int, int] = {}
+    for message, turn in zip(view.transcript.messages, turns_at(view.transcript), strict=True):
+        if message.note is None and message.role != "system":
+            whole[turn] = whole.get(turn, 0) + 1
+            left[turn] = left.get(turn, 0) + (message.id not in staying)
+    return whole, left
+
+
+def _words(spans: Sequence[Sequence[int]], whole: Mapping[int, int], left: Mapping[int, int]) -> Iterator[str]:
+    """Yield what is missing of each turn or run of turns of which some messages are."""
+    for span in spans:
+        missing, number = sum(left[turn] for turn in span), sum(whole[turn] for turn in span)
+        if missing >= FEWEST:
+            first = span[0] or "before 1"
+            yield f"{first}{f' to {span[-1]}' if len(span) > 1 else ''} ({missing} of {number})"

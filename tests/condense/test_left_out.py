@@ -1,0 +1,50 @@
+import re
+
+import refold
+
+BODY = "\n".join(f"value_{n} = compute({n})" for n in range(60))
+
+
+def steps(turn, number):
+    for n in range(number):
+        call = {
+            "id": f"c{turn}_{n}",
+            "type": "function",
+            "function": {"name": "read", "arguments": f'{{"path": "{n}"}}'},
+        }
+        yield {"role": "assistant", "content": f"Step {n}.", "tool_calls": [call]}
+        yield {"role": "tool", "tool_call_id": f"c{turn}_{n}", "content": f"{turn} {n} {BODY}"}
+
+
+def end_of_digest(messages, goal):
+    result = refold.compact(messages, format="openai-chat", window=200_000, goal=goal, force=True)
+    assert result.sizes.after <= goal
+    text = "\n".join(str(message["content"]) for message in result.messages)
+    return text[text.rindex("[End of the digest") :].partition("\n")[0]
+
+
+def turn(words, number, work):
+    return [
+        {"role": "user", "content": words},
+        *steps(number, work),
+        {"role": "assistant", "content": f"Did {number}."},
+    ]
+
+
+def test_a_digest_ends_with_how_many_messages_left_between_those_that_follow_by_turn():
+    messages = [*turn("Mend it.", 1, 60), *turn("Now mend the other one.", 2, 20), *turn("And the last.", 3, 1)]
+    end = end_of_digest(messages, 12_000)
+    assert end.startswith("[End of the digest. Left out in between, in messages by user turn: 1 (")
+    assert " of 122), 2 (" in end
+    assert ", 3 (" not in end
+    assert end.endswith("]")
+
+
+def test_many_turns_of_which_most_is_missing_are_counted_as_one():
+    messages = [each for n in range(60) for each in turn(f"Do part {n}. {BODY}", n, 2)]
+    end = end_of_digest(messages, 9_000)
+    assert re.search(r"in messages by user turn: 1 to 5\d \(\d+ of 3\d\d\)", end)
+
+
+def test_where_little_has_room_nothing_is_counted():
+    assert "Left out" not in end_of_digest([*turn("Mend it.", 1, 30), *turn("And now?", 2, 1)], 3_000)
