@@ -17,6 +17,7 @@ from refold._condense.digest.conclusions import PLAN_ENDS, prose
 from refold._condense.digest.file_log import AGENTS, file_log
 from refold._condense.digest.findings import no_work
 from refold._condense.digest.ledger import ALL_DONE, ledger
+from refold._condense.digest.open_items import LISTED_OPEN, open_items
 from refold._condense.digest.outcomes import EXPECTED, answered, check_line, ended, failed, meant_to_fail
 from refold._condense.digest.targets import Target, target_of, targets_of
 from refold._condense.digest.task_lists import IN_PROGRESS, lists_tasks, newest_task_list
@@ -40,7 +41,7 @@ TODO, LISTED = "to do: ", "to-do list: "
 DONE_LENGTH = 300  # characters of the tasks that are done, the newest at the end
 PLAN_LENGTH = 120  # characters of a plan's title, or of what the user said to it
 SINCE_COMMIT, NOTHING_CHANGED = "changed since the last commit: ", "nothing seen"
-ITEM_OF, OPEN = "item ", "open finding: "  # how lines of what a request lists begin
+ITEM_OF, OPEN = "item ", ("open finding: ", LISTED_OPEN)  # how lines of what a request or an answer lists begin
 WENT_WELL = ", which went well"  # behind a commit that the last words announced
 PROSE = (".md", ".mdx", ".rst", ".txt")
 BEFORE_EDITS = " (before the last edits)"
@@ -87,9 +88,11 @@ def state(view: View) -> tuple[str, ...]:
     last = tuple(_last_words(view))
     results = _results_of_calls(view, last[-1] if last else "")
     tasks, uncommitted = tuple(_to_do(view.transcript)), tuple(_uncommitted(view))
-    account = () if tasks else tuple(ledger(view))
+    account = () if tasks else (*ledger(view), *open_items(view))
     listed = (*last, *results, *account, *uncommitted, *_running(view), *_plan(view), *tasks)
-    ended = last and last[-1].endswith(WENT_WELL) and not any(line.startswith((TODO, ITEM_OF, OPEN)) for line in listed)
+    ended = (
+        last and last[-1].endswith(WENT_WELL) and not any(line.startswith((TODO, ITEM_OF, *OPEN)) for line in listed)
+    )
     return (*listed, ALL_DONE) if ended and uncommitted == (f"{SINCE_COMMIT}{NOTHING_CHANGED}",) else listed
 
 

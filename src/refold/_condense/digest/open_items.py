@@ -1,0 +1,102 @@
+"""Finds what the assistant itself lists as open in one of its last answers: "Remaining", "Next steps", "Open points".
+
+An answer that ends a turn often says what is left, in a list under a heading or behind a label. Such a list is the best
+account of what comes next where no tool keeps a list of tasks, also when a short turn ("commit it") came after it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from refold._condense.call_facts import writes
+from refold._condense.call_outline import one_line
+from refold._condense.digest.outcomes import answered, failed
+from refold._condense.digest.turns import turn_ends, turns_at
+from refold._salience.atoms import names_of
+from refold.core.messages import memoized, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from refold.core.messages import Message
+    from refold.core.view import View
+
+__all__ = ["LISTED_OPEN", "open_items"]
+
+LISTED_OPEN = "open, as listed "  # how the line begins
+ANSWERS = 3  # that ended a turn, the newest, and what was said since, in which a list is looked for
+LOOKED_AT = 6_000  # characters at the end of an answer
+ITEMS, ITEM, TITLE = 8, 150, 60  # of a list, and characters of each and of its heading
+WORDS = (
+    r"(?:remaining|next(?: (?:steps?|up|tasks?|phases?))?|"
+    r"not (?:yet )?(?:done|covered|verified|tested|included|implemented)|"
+    r"(?:still )?(?:open|missing|to do|left)(?: (?:items|questions|points|issues|tasks|work|to do))?|to-?dos?|"
+    r"follow[- ]?ups?|pending|outstanding|deferred|known (?:gaps|issues|limitations)|"
+    r"offen(?:e punkte)?|nächste schritte|noch zu tun|prochaines étapes|reste à faire|pendientes?|próximos pasos|"
+    r"próximos passos|pendências|prossimi passi|осталось|следующие шаги)\b|"
+    r"残り|次のステップ|下一步|剩余|待办|남은|다음 단계"
+)
+BEFORE = (
+    r"(?:(?:what(?:['’]s| is)|what|is|still|the|my|recommended|suggested|possible|optional|"
+    r"immediate)\b,? )*"
+)
+HEADING = re.compile(
+    rf"^[ \t]*(?:#{{1,6}} |[-*] )?(?:\*\*|__)?({BEFORE}(?:{WORDS})[^\n.!?]{{0,50}}?):?(?:\*\*|__)?:?[ \t]*\n+"
+    r"((?:[ \t]*(?:[-*•]|\d{1,2}[.)]) +\S.*\n*(?:[ \t]{2,}\S.*\n*)*)+)",
+    re.M | re.I,
+)
+LABEL = re.compile(rf"^[ \t]*(?:[-*] )?(?:\*\*|__)?({BEFORE}(?:{WORDS})):(?:\*\*|__)? +(\S[^\n]*)$", re.M | re.I)
+OF_A_FILE = re.compile(r"\.[A-Za-z]\w{0,7}$")
+BULLET = re.compile(r"^([ \t]*)(?:[-*•]|\d{1,2}[.)]) +(?:\[ \] +)?(?!\[[xX]\])(\S.*)$", re.M)
+
+
+def open_items(view: View) -> Iterator[str]:
+    """Yield the newest list of what is open in the last answers, as one line with its heading and its turn.
+
+    Items that name a file that was changed since are done or in work.
+    """
+    messages = view.transcript.messages
+    ends, turns = turn_ends(view.transcript), turns_at(view.transcript)
+    changed: set[str] = set()
+    passed = 0
+    for place in range(len(messages) - 1, -1, -1):
+        passed += messages[place].id in ends
+        if passed > ANSWERS:
+            return
+        title, items = _listed(messages[place]) if messages[place].role == "assistant" else ("", ())
+        if items:
+            still = [each for each in items if changed.isdisjoint(_files(each))]
+            if still:
+                more = f"; and {len(still) - ITEMS} more" if len(still) > ITEMS else ""
+                lines = (one_line(each.replace("**", "").rstrip(".;,"), ITEM) for each in still[:ITEMS])
+                yield f'{LISTED_OPEN}under "{title}" in turn {turns[place]}: {"; ".join(lines)}{more}'
+            return
+        for call, result in answered(view, [messages[place]]):
+            if not failed(call, result):
+                changed |= {_name(path) for path in writes(call)}
+
+
+def _name(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2]
+
+
+def _files(words: str) -> set[str]:
+    """Return the names of the files that an item names."""
+    return {_name(name) for name in names_of(words) if OF_A_FILE.search(name)}
+
+
+@memoized
+def _listed(message: Message) -> tuple[str, tuple[str, ...]]:
+    """Return the last list of an answer that says what is open: its heading and its items."""
+    text = text_of(message)[-LOOKED_AT:] + "\n"
+    found = [(match.start(), match[1], tuple(_items(match[2]))) for match in HEADING.finditer(text)]
+    found += [(match.start(), match[1], (match[2],)) for match in LABEL.finditer(text)]
+    _, title, items = max(found, default=(0, "", ()))
+    return one_line(title.strip(" *:"), TITLE), items
+
+
+def _items(listed: str) -> Iterator[str]:
+    """Yield the items of a list, not those that are indented below another."""
+    bullets = BULLET.findall(listed)
+    yield from (words for indent, words in bullets if len(indent) <= len(bullets[0][0]))
