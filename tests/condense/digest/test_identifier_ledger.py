@@ -54,17 +54,30 @@ def test_identifiers_are_grouped_by_what_they_are():
 
 
 def test_numbers_that_nothing_names_are_not_listed_and_of_one_name_only_five():
-    column = " ".join(f"count={number}" for number in range(501, 510))
-    transcript = talk(
-        "u: go",
-        "a: | read(a.py) as c",
-        f"t: c = 4711 {column} size: 640",
-        "a: | read(b.py) as d",
-        f"t: d = 4711 {column} size: 640",
-    )
+    column = " ".join(f"port={number}" for number in range(501, 510))
+    used = ("a: x | write(a.py, " + f"4711 {column} count: 640 job_id: 731) as c", "t: c = ok")
+    transcript = talk("u: go", *used, *used)
     assert grouped(ledger(view_of(transcript), transcript.messages))[-1:] == (
-        "numbers: count 501, count 502, count 503, count 504, count 505, size 640",
+        "numbers: port 501, port 502, port 503, port 504, port 505, job_id 731",
     )
+
+
+def test_ids_numbers_and_addresses_that_only_tools_showed_are_not_listed():
+    shown = "see https://example.test/page, commit 2f3e4d5c6b and port: 8471"
+    transcript = talk("u: go", "a: | read(a.py) as c", f"t: c = {shown}", "a: | read(b.py) as d", f"t: d = {shown}")
+    listed = grouped(ledger(view_of(transcript), transcript.messages))
+    assert not any(line.startswith(("ids", "numbers", "addresses")) for line in listed)
+    said = talk("u: go", f"a: {shown}")
+    assert grouped(ledger(view_of(said), said.messages)) == (
+        "addresses: https://example.test/page",
+        "ids: commit 2f3e4d5c6b",
+        "numbers: port 8471",
+    )
+
+
+def test_members_of_what_a_language_has_are_no_names_to_look_up():
+    transcript = talk("u: go", "a: t.Helper, JSON.parse and items.length, not store.open_index")
+    assert grouped(ledger(view_of(transcript), transcript.messages)) == ("names: store.open_index",)
 
 
 def test_of_two_paths_one_of_which_ends_in_the_other_the_longer_is_listed():

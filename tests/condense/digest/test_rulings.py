@@ -133,3 +133,12 @@ def test_a_choice_in_the_words_of_an_offer_is_a_ruling():
     )
     (ruling,) = rulings(view_of(transcript, window=20_000), transcript.messages)
     assert ruling.startswith("user turn 2: use sqlite instead of postgres")
+
+
+def test_an_order_that_was_carried_out_says_so_and_one_that_holds_for_what_comes_does_not():
+    work = ("a: x | edit(a.md) as c", "t: c = ok", "a: Changed `a.md`.")
+    order = "u: the title of the page needs to be Skills"
+    assert ruled("u: go", "a: ok", order, *work) == [f"user turn 2: {order[3:]} (carried out in its turn)"]
+    assert ruled("u: go", "a: ok", f"{order}, never more", *work) == [f"user turn 2: {order[3:]}, never more"]
+    assert ruled("u: go", "a: ok", order, "a: It is long.") == [f"user turn 2: {order[3:]}"]
+    assert ruled("u: go", "a: ok", order, *work, "u: no, that is wrong", "a: ok")[-1] == f"user turn 2: {order[3:]}"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from refold.core.transcript import Transcript
 
-__all__ = ["outcome_lines", "rejected_turns", "rejections", "rejects"]
+__all__ = ["carried_out", "outcome_lines", "rejected_turns", "rejections", "rejects"]
 
 BEHIND = 12  # messages behind a turn in the middle of work in which it is answered
 MOST = 150  # lines of one sort that are looked for
@@ -176,6 +176,20 @@ def rejected_turns(transcript: Transcript) -> frozenset[int]:
     rejected = [each for each in endings(transcript) if each.rejection]
     asked = (request for each in rejected for request in (each.request, *each.then, each.answer))
     return frozenset(turns[index[message.id]] for message in asked)
+
+
+@memoized
+def carried_out(transcript: Transcript) -> frozenset[int]:
+    """Return the numbers of turns that work was done on, and that an answer ended which nothing rejects.
+
+    A turn that came into the work on another is none: what became of each of the two is not known.
+    """
+    worked, turns, index = _worked_in(transcript), turns_at(transcript), transcript.index
+    return frozenset(
+        each.turn
+        for each in endings(transcript)
+        if not each.rejection and not worked.isdisjoint(range(each.turn, turns[index[each.answer.id]] + 1))
+    )
 
 
 def outcome_lines(transcript: Transcript, staying: Sequence[Message]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from refold._condense.call_outline import one_line
 from refold._condense.digest.agreement import WORD, goes_on
 from refold._condense.digest.answers import YES_NO, asks, closing_questions, last_question, question_before
 from refold._condense.digest.conclusions import BECAUSE, prose
+from refold._condense.digest.endings import carried_out
 from refold._condense.digest.gist import names_something, sentences_of_answer, tells
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.turns import turn_numbers
@@ -41,6 +42,16 @@ LONG = 1_500  # characters of a turn that is a task of its own, or mostly pasted
 FEWEST = 4  # words of such a sentence, or signs of one without blanks
 NEAR = 12  # messages before a turn in which the answer that ended the last one stands
 EACH = 3  # such sentences of one turn
+CARRIED_OUT = " (carried out in its turn)"  # behind an order that holds for nothing that comes
+# Words of what holds for what comes, too.
+LASTING = re.compile(
+    r"\b(?:never|always|only|do ?n['’]?t|do not|must|prefer\w*|rather|keep|leave|every\w*|each|any|all|whenever|"
+    r"from now on|when|once|before|later|no need|not (?:relevant|needed|necessary)|no|not|without|instead|support|"
+    r"until|we (?:use|need)|"
+    r"nie|niemals|immer|kein\w*|jede\w*|nur|jamais|toujours|chaque|nunca|siempre|cada|sempre|никогда|всегда)\b|"
+    r"[^\x00-\x7f]",
+    re.I,
+)
 QUOTED_FROM = 80  # messages before a turn that may be quoted in it
 UPON = 140  # characters of a question that a ruling answers
 REVERTS = re.compile(  # the work of the turn before
@@ -116,7 +127,7 @@ def rulings(view: View, staying: Sequence[Message]) -> Iterator[str]:
     numbers = turn_numbers(transcript)
     newest = max(numbers.values(), default=0)
     replaced = {(each.message, each.sentence): each.turn for each in replacements(transcript)}
-    reverted = _reverted(transcript)
+    reverted, done = _reverted(transcript), carried_out(transcript)
     for stays in reversed(staying):
         if numbers.get(stays.id, newest) == newest:
             continue
@@ -137,8 +148,11 @@ def rulings(view: View, staying: Sequence[Message]) -> Iterator[str]:
         if own and len(whole) <= WHOLE and not quoting and (room := room - view.counter.text(whole)) >= 0:
             own = [whole]
         taken_back = f" (taken back in user turn {reverted[message.id]})" if message.id in reverted else ""
+        is_done = numbers[message.id] in done and not (taken_back or question)
         for number, sentence in reversed([*enumerate(own[:EACH])]):
             ending = taken_back if number else f"{upon}{taken_back}"
+            if is_done and not LASTING.search(sentence):
+                ending = CARRIED_OUT
             yield f"user turn {numbers[message.id]}: {one_line(sentence, WHOLE)}{ending}"
 
 
