@@ -1,7 +1,7 @@
 """Which files a shell command writes, moves or deletes, as far as it names them, and which scripts it runs.
 
-Those are the files that patches, redirections, `tee`, `sed -i`, `mv`, `cp`, `rm`, `git mv`, `git rm` and
-`git checkout --` name, and what a program within the command opens for writing.
+Those are the files that patches, redirections, `tee`, `sed -i`, `mv`, `cp`, `rm`, `git mv`, `git rm`,
+`git checkout --` and `git restore` name, and what a program within the command opens for writing.
 """
 
 from __future__ import annotations
@@ -139,6 +139,8 @@ def _named(words: list[str]) -> Iterator[tuple[str, How, str]]:
             yield from ((path, "edited", "") for path in (files if with_scripts else files[1:]))
         case "checkout" | "restore" if git and "--" in rest:
             yield from ((path, "written", "") for path in rest[rest.index("--") + 1 :])
+        case "restore" if git and not {"--staged", "-S", "-s"} & {*rest}:
+            yield from ((path, "written", "") for path in plain)
         case "mv" | "cp" if len(plain) > 1:
             for source, path in _moves(plain):
                 yield path, "moved" if program == "mv" else "copied", source

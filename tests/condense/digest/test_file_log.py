@@ -223,3 +223,36 @@ def test_commands_in_blocks_of_text_count_as_calls_where_a_harness_answers_them(
         "u: no",
     )
     assert [(record.path, record.edits) for record in file_log(transcript)] == [("src/a.py", 0), ("src/b.py", 1)]
+
+
+@pytest.mark.parametrize("again", ["rm src/a.py; cp x.py src/a.py", "rm src/a.py\nprintf 1 > src/a.py"])
+def test_a_file_that_one_call_deletes_and_makes_again_is_not_deleted(again):
+    (record,) = (each for each in log_of(changed("src/a.py"), ran(again)) if each.path == "src/a.py")
+    assert not record.deleted
+
+
+def test_a_file_that_git_restores_is_there_again():
+    work = (changed("src/a.py"), ran("rm src/a.py"))
+    (record,) = log_of(*work)
+    assert record.deleted
+    (record,) = log_of(*work, ran("git restore src/a.py"))
+    assert not record.deleted
+    (record,) = log_of(*work, ran("git restore --staged src/a.py"))
+    assert record.deleted
+
+
+def changed(path):
+    return "edit", {"file_path": path, "old_string": "a", "new_string": "b"}
+
+
+def ran(command):
+    return "bash", {"command": command}
+
+
+def log_of(*calls):
+    lines = [
+        line
+        for n, (name, arguments) in enumerate(calls)
+        for line in (f"a: x | {name}({json.dumps(arguments)}) as c{n}", f"t: c{n} = ok")
+    ]
+    return file_log(talk("u: go", *lines))

@@ -216,8 +216,9 @@ class _Log:
         moved = {plain_path(each.path): each.source for each in shell_writes if each.how == "moved"}
         copies = {plain_path(each.path): each for each in shell_writes if each.how in ("copied", "downloaded")}
         on_purpose = _deleted_by_patch(call)
+        last = {plain_path(each.path): each.how for each in shell_writes}  # what is made again is not deleted
         removed = dict.fromkeys(  # in the order of the call
-            plain_path(path) for path in (*(each.path for each in shell_writes if each.how == "deleted"), *on_purpose)
+            (*(path for path, how in last.items() if how == "deleted"), *map(plain_path, on_purpose))
         )
         for path in removed:
             self._remove(path, deliberate=path in map(plain_path, on_purpose))
