@@ -75,11 +75,6 @@ def test_ids_numbers_and_addresses_that_only_tools_showed_are_not_listed():
     )
 
 
-def test_members_of_what_a_language_has_are_no_names_to_look_up():
-    transcript = talk("u: go", "a: t.Helper, JSON.parse and items.length, not store.open_index")
-    assert grouped(ledger(view_of(transcript), transcript.messages)) == ("names: store.open_index",)
-
-
 def test_of_two_paths_one_of_which_ends_in_the_other_the_longer_is_listed():
     transcript = talk("u: go", "a: see store.py, app/store.py and src/app/store.py or other.py")
     assert grouped(ledger(view_of(transcript), transcript.messages)) == ("paths: other.py, src/app/store.py",)

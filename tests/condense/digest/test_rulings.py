@@ -142,3 +142,22 @@ def test_an_order_that_was_carried_out_says_so_and_one_that_holds_for_what_comes
     assert ruled("u: go", "a: ok", f"{order}, never more", *work) == [f"user turn 2: {order[3:]}, never more"]
     assert ruled("u: go", "a: ok", order, "a: It is long.") == [f"user turn 2: {order[3:]}"]
     assert ruled("u: go", "a: ok", order, *work, "u: no, that is wrong", "a: ok")[-1] == f"user turn 2: {order[3:]}"
+
+
+def test_an_option_that_the_user_names_and_one_of_two_things_that_were_asked_about_are_decisions():
+    listed = "a: How should it search?\n\n1. By name\n2. By what it reads\n\nWhich one do you want?"
+    assert accepted(talk("u: plan it", listed, "u: 2", "a: ok")) == (
+        "Which one do you want? 2. By what it reads → chosen in turn 2",
+    )
+    asked = "a: Done. Want them as their own commit, or folded into the last one?"
+    assert accepted(talk("u: plan it", asked, "u: folded in", "a: ok")) == (
+        'Want them as their own commit, or folded into the last one? → "folded in" (user turn 2)',
+    )
+    assert accepted(talk("u: plan it", asked, "u: and what of the tests?", "a: ok")) == ()
+
+
+def test_a_yes_to_a_section_of_a_plan_is_told_with_its_heading():
+    section = "a: ## Section 3: the hook\n\nIt runs before each commit.\n\nDoes this design work?"
+    assert accepted(talk("u: plan it", section, "u: yes", "a: ok")) == (
+        "Section 3: the hook: Does this design work? → accepted in turn 2",
+    )

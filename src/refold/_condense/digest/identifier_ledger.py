@@ -62,14 +62,6 @@ IN_CONTEXT = ("path", "words", "url", "id", "number")  # kinds that what stands 
 ESCAPES = {"\\\\": "\0", "\\n": " ", "\\t": " ", "\\r": " ", '\\"': '"', "\\/": "/", "\0": "\\"}
 OWN, SEEN, LATE = 2.0, 0.5, 1.5  # uses by the assistant or the user, showings by tools, how lately
 DOTTED_PARTS = 3  # of a dotted name that was shown once: such a list is asked for one in eighty of them
-# Of what a language has, or of a variable of one or two letters: it leads nowhere.
-MEMBER = re.compile(
-    r"(?:[A-Za-z]{1,2}|JSON|Object|Array|Math|Number|String|Promise|Date|console|process|window|document|fmt|path|json|"
-    r"strings|errors|time|filepath|bytes|sync|sys)\.\w+|"
-    r".*\.(?:length|map|filter|push|pop|join|split|trim|slice|find|some|every|reduce|includes|indexOf|startsWith|endsWith|"
-    r"replace|toString|String|append|extend|items|keys|values|get|set|add|has|format|strip|Error|Errorf|Fatalf|Helper|"
-    r"Lock|Unlock|Close|then|catch|forEach|test|exec|match|call|apply|bind)"
-)
 # Names of numbers that say which one of many something is; others count or measure.
 OF_ONE = re.compile(
     r"(?:^|[_-]|(?<=[a-z])(?=[A-Z]))(?i:ids?|no|nr|number|port|pid|issue|pr|pull|ticket|order|account|invoice|build|run|"
@@ -242,7 +234,7 @@ def _of_kinds(
     ranked: list[tuple[float, str, _Candidate, IdentifierKind]] = []
     for candidate in candidates:
         kind, word = candidate.kind, candidate.word
-        if kind is None or word in arguments or (kind == "dotted" and MEMBER.fullmatch(word)):
+        if kind is None or word in arguments:
             continue
         chain = kind == "dotted" and word.count(".") >= DOTTED_PARTS - 1
         if (chain or kind in ("id", "number")) and not candidate.used and candidate.seen < REPEATED:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from refold._condense.call_outline import one_line
 from refold._condense.digest.agreement import WORD, goes_on
+from refold._condense.digest.announcements import HEADING
 from refold._condense.digest.answers import YES_NO, asks, closing_questions, last_question, question_before
 from refold._condense.digest.conclusions import BECAUSE, prose
 from refold._condense.digest.endings import carried_out
@@ -22,7 +23,7 @@ from refold._condense.digest.turns import turn_numbers
 from refold._condense.pasted import pasted_spans, without_pasted
 from refold._condense.pins import pins_in, sentences_of
 from refold._condense.replaced import replacements
-from refold._salience.words import UNSPACED
+from refold._salience.words import UNSPACED, words_of
 from refold.core.messages import Message, MessageId, memoized, text_of
 
 if TYPE_CHECKING:
@@ -114,6 +115,12 @@ PROPOSES = re.compile(
     r"\b(?:want|should|shall|would|I(?:['’]d|['’]ll)| can add|could|recommend|propose|suggest|soll|veux|quieres)\b",
     re.I,
 )
+INTENDS = re.compile(r"\b(?:want|should|shall|would|which|prefer|like|do you|soll|veux|quieres)\b", re.I)
+LONG_WORD = 4  # letters of a word of a question that an answer takes up
+SUITS = re.compile(  # what was set out before it
+    r"(?:does|do|is|are) (?:this|that|these|it|the)\b.*\b(?:work|match|fit|suit|look|good|right|sense|captures?)\b",
+    re.I,
+)
 WHY = re.compile(r"^(?:why|reason)\b[^\w`]*", re.I)
 REASONS = re.compile(r"\b(?:simplif\w+|(?:simpler|cleaner|safer|better|faster|easier) (?:than|since|and|for))\b", re.I)
 
@@ -157,23 +164,43 @@ def rulings(view: View, staying: Sequence[Message]) -> Iterator[str]:
 
 
 def accepted(transcript: Transcript) -> tuple[str, ...]:
-    """Return what the assistant proposed and a turn of the user accepts, with the reason it gave, newest first."""
-    reverted, lines = _reverted(transcript), list[str]()
+    """Return what the assistant proposed and a turn of the user accepts or chooses, newest first.
+
+    A proposal that is accepted is told with the reason that the assistant gave.
+    """
+    numbers, reverted, lines = turn_numbers(transcript), _reverted(transcript), list[str]()
     for message in reversed(transcript.messages):
-        turn = turn_numbers(transcript).get(message.id)
-        before = _answer_before(transcript, message) if turn and ACCEPTS.match(own_text(message).strip()) else None
-        if before is None or message.id in reverted:
-            continue
-        proposal = question_before(transcript, message)[0] or last_question(before)
-        why = _reason_for(before, proposal)
-        is_plain = why or goes_on(message)
-        if (
-            is_plain
-            and PROPOSES.search(proposal)
-            and (names_something(proposal) or (why and len(proposal.split()) >= QUOTING))
-        ):
-            lines.append(f"{proposal}{f' ({why})' if why else ''} → accepted in turn {turn}")
+        turn = numbers.get(message.id)
+        if turn and message.id not in reverted and (line := _agreed(transcript, message, turn)):
+            lines.append(line)
     return tuple(lines[:MOST])
+
+
+def _agreed(transcript: Transcript, message: Message, turn: int) -> str:
+    """Return what a turn agrees to: an option, one of two things that were asked about, or a proposal."""
+    text = own_text(message).strip()
+    question, asking = question_before(transcript, message)
+    if asking is not None and question != (asked := last_question(asking)) and not goes_on(message):
+        return f"{question} → chosen in turn {turn}" if asked else ""
+    shared = words_of(text) & words_of(question) if " or " in question and INTENDS.search(question) else ()
+    if any(len(word) >= LONG_WORD for word in shared):
+        return f'{question} → "{one_line(text)}" (user turn {turn})'
+    before = _answer_before(transcript, message) if ACCEPTS.match(text) else None
+    if before is None:
+        return ""
+    proposal = question or last_question(before)
+    if question and SUITS.match(proposal):
+        heading = HEADING.search(text_of(before))
+        return f"{heading[0].strip(' #')}: {proposal} → accepted in turn {turn}" if heading else ""
+    why = _reason_for(before, proposal)
+    is_plain = why or goes_on(message)
+    if (
+        is_plain
+        and PROPOSES.search(proposal)
+        and (names_something(proposal) or (why and len(proposal.split()) >= QUOTING))
+    ):
+        return f"{proposal}{f' ({why})' if why else ''} → accepted in turn {turn}"
+    return ""
 
 
 def _reason_for(answer: Message, proposal: str) -> str:
