@@ -60,7 +60,7 @@ def test_old_output_becomes_a_pointer_first_and_the_newest_stays_verbatim():
 
 
 def test_the_room_that_is_left_takes_part_of_the_newest_cleared_output_as_whole_lines():
-    view = fitted(work(20), 20_220)
+    view = fitted(work(20), 20_100)
     partly = [text for text in outputs(view) if "lines left out" in text]
     assert len(partly) == 1
     whole = {line for part in range(20) for line in f"{part} {BODY}".split("\n")}

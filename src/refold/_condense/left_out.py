@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["room_for_count", "with_count"]
 
-SHARE, MOST_TOKENS = 0.0025, 72  # of the goal, and tokens, that the count may take; chosen by hand
+SHARE, MOST_TOKENS = 0.0025, 72  # of the goal, and tokens, that the count may take of the digest's; chosen by hand
 BORDERS = 4  # tokens more that a text may have with the count in it
 FEWEST = 3  # missing messages that are worth a word
 MANY = 24  # turns from which they are counted in runs
@@ -65,5 +65,5 @@ def _words(spans: Sequence[Sequence[int]], whole: Mapping[int, int], left: Mappi
     for span in spans:
         missing, number = sum(left[turn] for turn in span), sum(whole[turn] for turn in span)
         if missing >= FEWEST:
-            first = span[0] or "before 1"
+            first = span[0] or ("before 1" if len(span) == 1 else span[1])
             yield f"{first}{f' to {span[-1]}' if len(span) > 1 else ''} ({missing} of {number})"

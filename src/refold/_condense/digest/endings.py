@@ -134,7 +134,8 @@ def endings(transcript: Transcript) -> tuple[Ending, ...]:
             if answer is not None and waiting:
                 again = rejects(message) and not question_before(transcript, message)[0]
                 turns += _ended(transcript, waiting, last, answer, message if again else None)
-                last = next((each for _, each in reversed(waiting) if not goes_on(each)), last)
+                asked = [each for _, each in reversed(waiting) if not goes_on(each)]
+                last = next((each for each in asked if not _is_question(each)), asked[0] if asked else last)
                 waiting = []
             if only_praises(own_text(message).lower()):
                 waiting, last = [], None  # what answers thanks is no result
