@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["room_for_count", "with_count"]
 
-SHARE, MOST_TOKENS = 0.0025, 72  # of the goal, and tokens, that the count may take of the digest's; chosen by hand
+SHARE, MOST_TOKENS = 0.0025, 56  # of the goal, and tokens, that are kept for the count; chosen by hand
 BORDERS = 4  # tokens more that a text may have with the count in it
 FEWEST = 3  # missing messages that are worth a word
 MANY = 24  # turns from which they are counted in runs

@@ -145,10 +145,10 @@ class Fit(Struct, frozen=True):
     def _reduce(self, draft: Draft, areas: Regions, account: str) -> tuple[Insert, ...]:
         """Shrink and write the digest until both fit together, then fill up; return the digest and marks of turns."""
         view = draft.view
-        goal = view.goal_tokens - room_for_marks(view)
+        goal = view.goal_tokens - room_for_marks(view) - room_for_count(view)
         files, before, count = touched_files(view), _anchor(view), view.counter.text
         work, room = touched_last(view.transcript), room_for_files(view, changed=bool(files[1]))
-        reserve, counting = limit_of(view) + account_size(view, account) + room, room_for_count(view)
+        reserve = limit_of(view) + account_size(view, account) + room
         digest: Insert | None = None
         log = ReductionLog()
 
@@ -165,11 +165,11 @@ class Fit(Struct, frozen=True):
                 reserve = least
                 continue
             over = max(draft.total + reserve - goal, 0)
-            limit = max(reserve - over - counting, 0)
+            limit = max(reserve - over, 0)
             block = work.section(lines_in(standing), min(room, limit // 2, limit - least), count)
             text = digest_text(view, left, staying=standing, limit=limit, before=before, account=account, block=block)
             digest = view.insert("user", text, Note("digest", *files), before=before) if text else None
-            size = view.counter.message(digest.message) + counting if digest else 0
+            size = view.counter.message(digest.message) if digest else 0
             draft.add(size)
             if draft.total <= goal or size <= reserve:
                 break
@@ -181,7 +181,7 @@ class Fit(Struct, frozen=True):
         correct_markers(draft)
         if digest:
             staying = (message.id for message in draft.remaining())
-            counted = with_count(view, text, staying, counting + max(goal - draft.total, 0))
+            counted = with_count(view, text, staying, view.goal_tokens - room_for_marks(view) - draft.total)
             digest = view.insert("user", counted, Note("digest", *files), before=before)
             draft.add(view.counter.message(digest.message))
         marks = speaker_marks(draft, digest, view.goal_tokens - draft.total)

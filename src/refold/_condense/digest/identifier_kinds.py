@@ -65,7 +65,8 @@ JUNK = re.compile(
     r".*\.(?:" + EXTENSIONS + r")-\d+|"  # a line of a search
     r".+/[dgimsuvy]{0,8}\.(?:test|exec|source)|"  # a call of a regular expression
     r"dev/(?:null|tty|stdin|stdout|stderr|u?random|zero|fd/.*)|"
-    r"(?:.+/\.)?git/(?:(?:\w+_)?HEAD|COMMIT_EDITMSG|index|shallow|packed-refs)"
+    r"(?:.+/\.)?git/(?:(?:\w+_)?HEAD|COMMIT_EDITMSG|index|shallow|packed-refs|config|description|"
+    r"(?:hooks|info|logs|objects|refs)(?:/.*)?)"
 )
 RISING = ("abcdef", "01234567890")  # letters and digits, one after the other, are an id of an example
 HEX = re.compile(r"(?=[0-9a-f-]*[a-f])(?=[0-9a-f-]*\d)[0-9a-f]{6,}(?:-[0-9a-f]{2,})*")

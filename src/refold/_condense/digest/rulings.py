@@ -46,8 +46,9 @@ EACH = 3  # such sentences of one turn
 CARRIED_OUT = " (carried out in its turn)"  # behind an order that holds for nothing that comes
 # Words of what holds for what comes, too.
 LASTING = re.compile(
-    r"\b(?:never|always|only|do ?n['’]?t|do not|must|prefer\w*|rather|keep|leave|every\w*|each|any|all|whenever|"
-    r"from now on|when|once|before|later|no need|not (?:relevant|needed|necessary)|no|not|without|instead|support|"
+    r"\b(?:never|always|only|(?:do ?n['’]?t|do not)(?! (?:need|have) to)|must|"
+    r"prefer\w*|rather|keep|leave|every\w*|each|any|all|whenever|"
+    r"from now on|when|once|before|later|no need|not (?:relevant|needed|necessary)|no|not|without|support|"
     r"until|we (?:use|need)|"
     r"nie|niemals|immer|kein\w*|jede\w*|nur|jamais|toujours|chaque|nunca|siempre|cada|sempre|никогда|всегда)\b|"
     r"[^\x00-\x7f]",
