@@ -42,8 +42,8 @@ def test_a_digest_ends_with_how_many_messages_left_between_those_that_follow_by_
 
 def test_many_turns_of_which_most_is_missing_are_counted_as_one():
     messages = [each for n in range(60) for each in turn(f"Do part {n}. {BODY}", n, 2)]
-    end = end_of_digest(messages, 9_000)
-    assert re.search(r"in messages by user turn: 1 to 5\d \(\d+ of 3\d\d\)", end)
+    end = end_of_digest(messages, 24_000)
+    assert re.search(r"in messages by user turn: \d+ to \d\d \(\d+ of 3\d\d\)", end)
 
 
 def test_where_little_has_room_nothing_is_counted():

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from refold._condense.digest.previous import END
-from refold._condense.digest.render import SMALL_GOAL
+from refold._condense.digest.render import SMALL_GOAL, share_of
 from refold._condense.digest.turns import turns_at
 
 if TYPE_CHECKING:
@@ -21,15 +21,17 @@ if TYPE_CHECKING:
 
 __all__ = ["room_for_count", "with_count"]
 
-SHARE, MOST_TOKENS = 0.0025, 56  # of the goal, and tokens, that are kept for the count; chosen by hand
+# (room for the transcript as a share of its size, share of the goal for the count), and tokens that it may take. At a
+# tenth it has what is left over: there a line of an answer is worth more.
+SHARES, MOST_TOKENS = ((0.1, 0.0), (0.25, 0.0025), (0.5, 0.0025)), 56
 BORDERS = 4  # tokens more that a text may have with the count in it
 FEWEST = 3  # missing messages that are worth a word
 MANY = 24  # turns from which they are counted in runs
 
 
 def room_for_count(view: View) -> int:
-    """Return the tokens that the count may take; none where little has room at all."""
-    return 0 if view.goal_tokens < SMALL_GOAL else min(int(view.goal_tokens * SHARE), MOST_TOKENS)
+    """Return the tokens that are kept for the count; none where little has room at all."""
+    return 0 if view.goal_tokens < SMALL_GOAL else min(int(view.goal_tokens * share_of(view, SHARES)), MOST_TOKENS)
 
 
 def with_count(view: View, digest: str, staying: Iterable[MessageId], room: int) -> str:
