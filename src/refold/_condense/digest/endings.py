@@ -134,8 +134,8 @@ def endings(transcript: Transcript) -> tuple[Ending, ...]:
             if answer is not None and waiting:
                 again = rejects(message) and not question_before(transcript, message)[0]
                 turns += _ended(transcript, waiting, last, answer, message if again else None)
-                asked = [each for _, each in reversed(waiting) if not goes_on(each)]
-                last = next((each for each in asked if not _is_question(each)), asked[0] if asked else last)
+                requests = [each for _, each in reversed(waiting) if not goes_on(each)]
+                last = next((each for each in requests if not _is_question(each)), requests[0] if requests else last)
                 waiting = []
             if only_praises(own_text(message).lower()):
                 waiting, last = [], None  # what answers thanks is no result
@@ -157,15 +157,15 @@ def _ended(
     """Yield what an answer ends: the orders that waited for it as one, and each question that came into the work."""
     numbers, index = turn_numbers(transcript), transcript.index
     of_rejection = numbers[rejection.id] if rejection else 0
-    asked = [(place, each) for place, each in waiting[1:] if _is_question(each)]
-    orders = [each for place, each in waiting if (place, each) not in asked]
-    worked = _worked_at(transcript, asked[-1][0], index[answer.id]) if asked and asked[-1] == waiting[-1] else True
-    if worked:
+    questions = [(place, each) for place, each in waiting[1:] if _is_question(each)]
+    orders = [each for place, each in waiting if (place, each) not in questions]
+    ends_with_question = bool(questions) and questions[-1] == waiting[-1]  # then the answer may be to that alone
+    if not ends_with_question or _worked_at(transcript, questions[-1][0], index[answer.id]):
         first = orders[0]
         earlier = last if goes_on(first) else None
         yield Ending(numbers[first.id], first, answer, tuple(orders[1:]), earlier, (), rejection, of_rejection)
         rejection, of_rejection = None, 0
-    for place, each in asked:
+    for place, each in questions:
         behind = transcript.messages[place + 1 : place + 1 + BEHIND]
         yield Ending(numbers[each.id], each, answer, (), None, behind, rejection, of_rejection)
 
@@ -175,8 +175,8 @@ def rejected_turns(transcript: Transcript) -> frozenset[int]:
     """Return the numbers of turns whose outcome the user's next turn rejects."""
     turns, index = turns_at(transcript), transcript.index
     rejected = [each for each in endings(transcript) if each.rejection]
-    asked = (request for each in rejected for request in (each.request, *each.then, each.answer))
-    return frozenset(turns[index[message.id]] for message in asked)
+    rejected_messages = (request for each in rejected for request in (each.request, *each.then, each.answer))
+    return frozenset(turns[index[message.id]] for message in rejected_messages)
 
 
 @memoized
@@ -290,9 +290,9 @@ def _outcome(ending: Ending) -> str:
         return reply(ending.answer)
     answer = next((each for each in ending.behind if each.role == "assistant" and text_of(each).strip()), None)
     changed = next((path for each in ending.behind for call in each.calls for path in writes(call)), "")
-    said = reply(answer) if answer else ""
-    if names_something(said) or len(said.split()) > BRIEF:
-        return said
+    gist = reply(answer) if answer else ""
+    if names_something(gist) or len(gist.split()) > BRIEF:
+        return gist
     return f"changed `{changed.rpartition('/')[2]}`" if changed else ""
 
 

@@ -90,9 +90,9 @@ def _files(words: str) -> set[str]:
 def _listed(message: Message) -> tuple[str, tuple[str, ...]]:
     """Return the last list of an answer that says what is open: its heading and its items."""
     text = text_of(message)[-LOOKED_AT:] + "\n"
-    found = [(match.start(), match[1], tuple(_items(match[2]))) for match in HEADING.finditer(text)]
-    found += [(match.start(), match[1], (match[2],)) for match in LABEL.finditer(text)]
-    _, title, items = max(found, default=(0, "", ()))
+    lists = [(match.start(), match[1], tuple(_items(match[2]))) for match in HEADING.finditer(text)]
+    lists += [(match.start(), match[1], (match[2],)) for match in LABEL.finditer(text)]
+    _, title, items = max(lists, default=(0, "", ()))
     return one_line(title.strip(" *:"), TITLE), items
 
 

@@ -181,8 +181,8 @@ def _agreed(transcript: Transcript, message: Message, turn: int) -> str:
     """Return what a turn agrees to: an option, one of two things that were asked about, or a proposal."""
     text = own_text(message).strip()
     question, asking = question_before(transcript, message)
-    if asking is not None and question != (asked := last_question(asking)) and not goes_on(message):
-        return f"{question} → chosen in turn {turn}" if asked else ""
+    if asking is not None and question != (plain := last_question(asking)) and not goes_on(message):
+        return f"{question} → chosen in turn {turn}" if plain else ""
     shared = words_of(text) & words_of(question) if " or " in question and INTENDS.search(question) else ()
     if any(len(word) >= LONG_WORD for word in shared):
         return f'{question} → "{one_line(text)}" (user turn {turn})'
