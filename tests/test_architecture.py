@@ -42,6 +42,7 @@ PURE = {
     "bz2",
     "zlib",
     "os.path",
+    "threading",
 }
 
 # A package or module may import its own package, `errors`, and what stands in a layer above its own.

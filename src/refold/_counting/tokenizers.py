@@ -14,6 +14,7 @@ from refold._counting.content_kind import kind_of
 from refold._counting.image_tokens import file_tokens, image_tokens
 from refold._counting.memo import remembered
 from refold._counting.token_slices import tokens
+from refold.core._decoders import decoder
 from refold.core.messages import (
     File,
     Image,
@@ -162,6 +163,9 @@ def families() -> tuple[Family, ...]:
     return _table().families
 
 
+_decode = decoder(_EncodingTable)
+
+
 @cache
 def _table() -> _EncodingTable:
-    return msgspec.json.decode(files(__package__).joinpath("encodings.json").read_bytes(), type=_EncodingTable)
+    return _decode(files(__package__).joinpath("encodings.json").read_bytes())

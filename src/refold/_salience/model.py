@@ -18,7 +18,6 @@ from math import exp
 from operator import getitem, mul
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import Struct
 
 from refold._salience.atoms import WEIGHTS
@@ -36,6 +35,7 @@ from refold._salience.features import (
     traits,
 )
 from refold._salience.lazy_table import LazyTable
+from refold.core._decoders import decoder
 from refold.errors import RefoldError
 
 if TYPE_CHECKING:
@@ -65,6 +65,9 @@ class Model(Struct, frozen=True):
     shift: float = 0.0
 
 
+_decode = decoder(Model)
+
+
 @cache
 def shipped() -> Model:
     """Return the model that comes with the package."""
@@ -73,7 +76,7 @@ def shipped() -> Model:
 
 def loaded(data: bytes) -> Model:
     """Return a model read from JSON; raises RefoldError where its features are not those of this release."""
-    model = msgspec.json.decode(data, type=Model)
+    model = _decode(data)
     if set(model.features) != set(NAMES) or len(model.weights) != len(NAMES):
         raise RefoldError("the weights are for other features than this release computes; train them again")
     return model

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
+from refold.core._decoders import decoder
 from refold.core.plan import Plan, sealed
 from refold.errors import UnreadablePlan
 
@@ -20,6 +21,10 @@ class _Envelope(Struct, frozen=True):
 
 class _Head(Struct, frozen=True):
     refold_plan: int
+
+
+_head = decoder(_Head)
+_envelope = decoder(_Envelope)
 
 
 def dump_plan(plan: Plan, *, indent: int | None = None) -> bytes:
@@ -41,12 +46,12 @@ def load_plan(data: bytes | str) -> Plan:
     """
     raw = data.encode() if isinstance(data, str) else data
     try:
-        head = msgspec.json.decode(raw, type=_Head)
+        head = _head(raw)
         if head.refold_plan > VERSION:
             raise UnreadablePlan(
                 f"this plan has version {head.refold_plan}, this release reads up to {VERSION}: install a newer refold"
             )
-        plan = msgspec.json.decode(raw, type=_Envelope).plan
+        plan = _envelope(raw).plan
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UnreadablePlan(
             f"this is not a plan made by refold: {error}; name a file that `--plan-out` or `dump_plan` wrote"

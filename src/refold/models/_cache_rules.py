@@ -6,9 +6,9 @@ import re
 from functools import cache, lru_cache
 from importlib.resources import files
 
-import msgspec
 from msgspec import Struct
 
+from refold.core._decoders import decoder
 from refold.core.break_even import TokenPrices
 from refold.models import _catalog as catalog
 from refold.models._names import candidates, split
@@ -45,9 +45,12 @@ class _PriceTable(Struct, frozen=True):
     rules: tuple[CacheRules, ...]
 
 
+_decode = decoder(_PriceTable)
+
+
 @cache
 def _table() -> _PriceTable:
-    return msgspec.json.decode(files(__package__).joinpath("cache_rules.json").read_bytes(), type=_PriceTable)
+    return _decode(files(__package__).joinpath("cache_rules.json").read_bytes())
 
 
 def rules_for(model: str) -> CacheRules | None:

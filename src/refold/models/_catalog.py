@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from refold.core._decoders import decoder
 from refold.core.budget import Budget, TableReserve
 from refold.errors import BadBudget
 from refold.models._names import PROVIDERS, candidates, provider_key, split
@@ -123,15 +124,19 @@ class _Overlays(Struct, frozen=True):
     neurolink: dict[str, dict[str, int]]
 
 
+_catalog = decoder(Catalog)
+_overlay_table = decoder(_Overlays)
+
+
 @cache
 def table() -> Catalog:
     """Return the table, read on first use."""
-    return msgspec.json.decode(files(__package__).joinpath("models.json").read_bytes(), type=Catalog)
+    return _catalog(files(__package__).joinpath("models.json").read_bytes())
 
 
 @cache
 def _overlays() -> _Overlays:
-    return msgspec.json.decode(files(__package__).joinpath("overlays.json").read_bytes(), type=_Overlays)
+    return _overlay_table(files(__package__).joinpath("overlays.json").read_bytes())
 
 
 def window(

@@ -15,9 +15,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal, NamedTuple, TypeAlias
 
-import msgspec
 from msgspec import Struct
 
+from refold.core._decoders import decoder
 from refold.errors import UsageError
 from refold.models._error_text import ErrorText, read_error
 from refold.models._usage_report import reported
@@ -310,9 +310,12 @@ def _first(patterns: tuple[tuple[re.Pattern[str], ErrorPattern], ...], text: str
     return next((row for pattern, row in patterns if pattern.search(text)), None)
 
 
+_decode = decoder(_ErrorTable)
+
+
 @cache
 def _table() -> _ErrorTable:
-    return msgspec.json.decode(files(__package__).joinpath("overflow.json").read_bytes(), type=_ErrorTable)
+    return _decode(files(__package__).joinpath("overflow.json").read_bytes())
 
 
 @cache

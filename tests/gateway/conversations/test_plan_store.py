@@ -134,8 +134,8 @@ def test_a_conversation_that_another_session_continues_keeps_no_other_from_its_e
         assert {head.id for head in store.sessions()} == {"conv_b", "mine"}
 
 
-def test_a_request_under_a_plan_asks_the_store_once_for_what_others_have_written(tmp_path):
-    statements = []
+def test_a_request_under_a_plan_asks_the_store_once_for_what_others_have_written(tmp_path, monkeypatch):
+    statements, questions = [], []
 
     def note(connection, cursor, statement, *_):
         statements.append(statement)
@@ -148,12 +148,16 @@ def test_a_request_under_a_plan_asks_the_store_once_for_what_others_have_written
         ):
             body = chat(9)
             _, headers, _ = call(serving.url, body=body)
-            plan = headers["x-refold-plan"]
+            plan, store = headers["x-refold-plan"], serving.gateway._keeper._store
+            aversion = store.aversion
+            monkeypatch.setattr(store, "aversion", lambda session: questions.append(session) or aversion(session))
             for words in ("Go on.", "And now?"):
                 body["messages"].append({"role": "user", "content": words})
                 statements.clear()
+                questions.clear()
                 _, headers, _ = call(serving.url, body=body, headers={"x-refold-trigger": "0.1"})
                 looks = [each for each in statements if each.startswith("SELECT created, seq FROM sessions")]
-                assert (headers["x-refold-plan"], len(looks)) == (plan, 1)
+                assert (headers["x-refold-plan"], looks) == (plan, [])
+                assert questions == [headers["x-refold-conversation"]]
     finally:
         event.remove(Engine, "before_cursor_execute", note)

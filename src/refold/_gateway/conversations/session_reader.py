@@ -19,6 +19,7 @@ from refold._gateway.conversations.provenance import StoredRange
 from refold._gateway.native.items import RecordedItem
 from refold._gateway.observability.logs import log_event
 from refold._gateway.recall.deferred_call import DeferredCall
+from refold.core._decoders import decoder
 from refold.core._plan_json import load_plan
 from refold.core.edits import Hide, Insert, Rewrite
 from refold.core.messages import MessageId
@@ -28,6 +29,8 @@ from refold.sessions._saved_settings import CHOSEN
 from refold.sessions._stores.protocol import GATEWAY_IDS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from refold._gateway.conversations.encryption import Seal
     from refold.core.plan import Plan
     from refold.sessions._stores.protocol import Head, Store
@@ -38,6 +41,11 @@ SEARCHED = 50  # sessions, the newest, in which a plan is looked for
 CHECKED = 20  # sessions, the newest, that are looked at for a plan when a gateway starts
 NO_ENTRIES = 2**31 - 1  # a number behind that of every entry: of a session the head alone is read
 IN_FORCE = ("planned", "rewound", "noted", "configured")  # entries that tell which plans are in force, and what waits
+
+
+_note: Callable[[str], DeferredCall | StoredRange | RecordedItem] = decoder(
+    DeferredCall | StoredRange | RecordedItem  # type: ignore[arg-type] # a union, which mypy takes for no type
+)
 
 
 class StoredConversation(Struct, frozen=True):
@@ -235,6 +243,6 @@ def log_damage(session: str) -> None:
 
 def _read(text: str) -> DeferredCall | StoredRange | RecordedItem | None:
     try:
-        return msgspec.json.decode(text, type=DeferredCall | StoredRange | RecordedItem)
+        return _note(text)
     except msgspec.DecodeError:  # of another release: what waits there is not brought
         return None

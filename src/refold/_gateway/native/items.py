@@ -19,6 +19,7 @@ from refold._condense.transcript_text import serialize
 from refold._gateway.conversations.encryption import sealing_machine
 from refold._gateway.native.wishes import ITEMS
 from refold._text.graphemes import head_and_tail
+from refold.core._decoders import decoder
 from refold.core._json import Json, string
 from refold.core.messages import Message, MessageId, text_of
 
@@ -49,6 +50,9 @@ class Reference(Struct, frozen=True, omit_defaults=True):
     words: str = ""
 
 
+_reference = decoder(Reference)
+
+
 class RecordedItem(Struct, frozen=True, omit_defaults=True, tag="item"):
     """An item that a provider made: the digest of its content, the upstream, and the history it stands for."""
 
@@ -74,7 +78,7 @@ class Sealer:
 
         try:
             plain = zlib.decompress(self._machine.decrypt(text.removeprefix(MARK).encode()))
-            reference = msgspec.json.decode(plain, type=Reference)
+            reference = _reference(plain)
         except (InvalidToken, zlib.error, msgspec.DecodeError, UnicodeEncodeError):
             return None
         return reference if reference.owner == owner else None
