@@ -157,3 +157,11 @@ def test_work_that_a_question_came_into_has_its_own_end_only_if_it_went_on():
 def test_a_command_typed_alone_for_the_harness_is_no_request():
     transcript = talk("u: /model", "u: build the form", "a: Built `form`.", "u: on")
     assert outcome_lines(transcript, ()) == ("turn 2: build the form → Built `form`.",)
+
+
+def test_what_is_told_less_of_since_its_answer_stays_ends_with_no_beginning_of_an_item():
+    items = "\n".join(f"- Part {n}: `file_{n}.md` holds it" for n in range(4))
+    work = ("a: x | edit(a.md) as c", "t: c = ok", f"a: Added the whole of the pack of specs to `specs`:\n{items}")
+    transcript = talk("u: add the specs", *work, "u: and now?")
+    (line,) = outcome_lines(transcript, transcript.messages)
+    assert line.endswith(("holds it", "`specs`"))

@@ -79,6 +79,7 @@ STILL = re.compile(
     re.I,
 )
 COMMAND = re.compile(r"\s*/[\w-]*\s*")  # of the harness, typed alone: it asks the agent for nothing
+CUT_ITEM = re.compile(r"; [^;]{1,40}:? …$")  # the beginning of an item at the end of what was cut
 PAIR = re.compile(  # a key with the value that it is set to: the last of several
     r"`([\w.-]{2,40})`(?: \([^)\n]*\))?(?:: (?:back to )?(?:\w+ )?| is (?:now |back to )?| = |"
     r" from `[^`\n]{1,40}`(?: \([^)\n]*\))? to )`([^`\n]{1,40})`(?: ?(?:→|->) ?`([^`\n]{1,40})`)?"
@@ -216,7 +217,7 @@ def outcome_lines(transcript: Transcript, staying: Sequence[Message]) -> tuple[s
             if not stays:
                 lines.append(f"{request} → {outcome}")
             elif each.turn == 1 or not worked.isdisjoint(range(each.turn, turns[index[each.answer.id]] + 1)):
-                lines.append(f"{request} → {one_line(outcome, SHORTER)}")
+                lines.append(f"{request} → {CUT_ITEM.sub('', one_line(outcome, SHORTER))}")
     return tuple(lines)
 
 
