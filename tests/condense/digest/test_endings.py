@@ -165,3 +165,10 @@ def test_what_is_told_less_of_since_its_answer_stays_ends_with_no_beginning_of_a
     transcript = talk("u: add the specs", *work, "u: and now?")
     (line,) = outcome_lines(transcript, transcript.messages)
     assert line.endswith(("holds it", "`specs`"))
+
+
+def test_a_request_that_a_later_turn_replaced_says_so():
+    before, after = "The window of the report holds 90 days.", "Not 90 but 30 days, for the window of the report."
+    transcript = talk(f"u: {before}", "a: The `window` is 90 days now.", f"u: {after}", "a: ok")
+    line = outcome_lines(transcript, ())[-1]
+    assert line.startswith(f"turn 1: {before} (replaced in user turn 2) → ")

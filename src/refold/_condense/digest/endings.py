@@ -23,6 +23,7 @@ from refold._condense.digest.gist import BRIEF, deed, names_something, reply
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.targets import targets_of
 from refold._condense.digest.turns import turn_ends, turn_numbers, turns_at, turns_in_work
+from refold._condense.replaced import replacements
 from refold.core.messages import Message, memoized, text_of
 
 if TYPE_CHECKING:
@@ -267,17 +268,24 @@ def _request_line(transcript: Transcript, ending: Ending) -> str:
     """Return what was asked: of a short turn with the question or the request that it answers."""
     numbers = turn_numbers(transcript)
     length = EACH if ending.then else REQUEST
-    words = f"turn {ending.turn}: {one_line(own_text(ending.request), length)}"
+    words = f"turn {ending.turn}: {_request(transcript, ending.request, length)}"
     question = question_before(transcript, ending.request)[0]
     if question:
         words += f' (to: "{one_line(question, UPON)}")'
     elif ending.earlier:
-        words += f" (goes on with turn {numbers[ending.earlier.id]}: {one_line(own_text(ending.earlier), UPON)})"
+        words += f" (goes on with turn {numbers[ending.earlier.id]}: {_request(transcript, ending.earlier, UPON)})"
     if ending.then:
         newest = ending.then[-1]
         more = f"{len(ending.then)} more, the last " if len(ending.then) > 1 else ""
-        words += f"; before its answer, {more}turn {numbers[newest.id]}: {one_line(own_text(newest), length)}"
+        words += f"; before its answer, {more}turn {numbers[newest.id]}: {_request(transcript, newest, length)}"
     return words
+
+
+def _request(transcript: Transcript, message: Message, length: int) -> str:
+    """Return the beginning of a turn, and behind it that a later turn replaced a sentence of it."""
+    text = own_text(message)
+    later = [each.turn for each in replacements(transcript) if each.message == message.id and each.sentence in text]
+    return f"{one_line(text, length)}{f' (replaced in user turn {max(later)})' if later else ''}"
 
 
 def _outcome(ending: Ending) -> str:
