@@ -53,7 +53,7 @@ REMEMBERED = 65_536  # ids whose owner is known without the store
 FRESH = 600.0  # seconds after which the store is asked again, where a used id is recorded as used
 UNWRITTEN = 100_000  # ids that wait for a store that fails
 MOST_NAMED = 10_000  # ids of one request
-AT_ONCE = 256 * 1024  # bytes of new messages that are read without leaving the event loop
+AT_ONCE = 64 * 1024  # bytes of new messages that are read without leaving the event loop
 BACKGROUND = re.compile(rb'"background"\s*:\s*true')  # an answer that may be asked for while it is made
 LARGEST = 64 * 1024 * 1024  # bytes of an answer that are read
 MARKS = (b'"response"', b'"message"', b'"container"', b'"audio"', b'"choices"')  # of events that may have ids
@@ -115,7 +115,7 @@ class Ownership:
         if plain is None:
             message = "this body cannot be decompressed here: send it plain, or with gzip"
             raise GatewayError(415, message, "bad_encoding")
-        if not await asyncio.to_thread(may_name, plain):
+        if len(plain) > AT_ONCE and not await asyncio.to_thread(may_name, plain):
             return True  # it names nothing, and need not be read to know that
         if len(plain) > LONGEST_MESSAGE:
             message = f"a body that names stored content has at most {LONGEST_MESSAGE:,} bytes: shorten it"
@@ -130,7 +130,10 @@ class Ownership:
             GatewayError: see `check`; or it is no JSON object (400), or too much to be read while others wait (413).
         """
         try:
-            body, named = await finished(asyncio.to_thread(named_in_bytes, plain))
+            if len(plain) > AT_ONCE:
+                body, named = await finished(asyncio.to_thread(named_in_bytes, plain))
+            else:
+                body, named = named_in_bytes(plain)
         except BadValue as error:
             raise GatewayError(413, str(error), "request_too_large") from None
         except (ValueError, RecursionError):
