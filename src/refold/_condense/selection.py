@@ -356,9 +356,9 @@ def _steered(draft: Draft, pieces: Iterable[Pieces], scores: Scores) -> Iterator
                 continue
             score = requested.get(start, 0.0)
             fresh = [statement for statement in unit.statements if seen.get(statement, -1.0) < score]
-            more = fresh and (start in wrong or words_of("\n".join(fresh)) & scores.words)
             again = unit.statements and 2 * sum(map(len, fresh)) <= sum(map(len, unit.statements))
-            if start in replaced or more or not again:
+            more = not again or (fresh and (start in wrong or words_of("\n".join(fresh)) & scores.words))
+            if more or start in replaced:
                 seen.update((statement, max(score, seen.get(statement, 0.0))) for statement in unit.statements)
                 yield unit, place, unit.of.segment
 
