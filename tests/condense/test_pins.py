@@ -46,6 +46,8 @@ def test_a_sentence_that_limits_is_a_pin_in_ten_languages(sentence):
     "line",
     [
         "The build is green.",
+        "I know that most of it can be undone.",
+        "The undo not found yet is a small one.",
         "src/core/basic.py:3: DeprecationWarning: it must not be used",
         "2026-01-02 10:00:00 service must restart",
         "    if not allowed and never_seen(value):",

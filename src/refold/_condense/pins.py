@@ -217,10 +217,18 @@ def _limits(sentence: str, words: frozenset[str], phrases: Sequence[str]) -> boo
     small = f" {_small(sentence)} "
     return (
         (any(map(small.__contains__, words)) and bool(_words_in(small)))
-        or any(map(small.__contains__, phrases))
+        or any(_holds(small, phrase) for phrase in phrases)
         or (PAS in small and NE_PAS.search(small) is not None)
         or (not sentence.isascii() and CJK.search(sentence) is not None)
     ) and not MACHINE.search(sentence)
+
+
+def _holds(small: str, phrase: str) -> bool:
+    """Tell whether a text holds a phrase that does not begin within a word, as "at most" does in "that most"."""
+    at = small.find(phrase)
+    while at > 0 and phrase[0].isalnum() and small[at - 1].isalnum():
+        at = small.find(phrase, at + 1)
+    return at >= 0
 
 
 @memoized
