@@ -183,7 +183,7 @@ class Conversation:
         self.stored_plans = 0  # the leading plans that it holds
         self.known_version = NO_VERSION  # of that session: what it held then was taken over, or written here
         self.stored_version = NO_VERSION  # what the store answered last
-        self.has_all = False  # all plans that it held at that version are in force here, not only those that fit
+        self.has_all = False  # it was taken over at that version, and all of its plans fit
         self.is_current = False  # the store was asked in the present request, and what it had was taken over
         self.unsaved = False  # the store has failed: it does not hold everything yet
         self.policy = ""  # chosen for this conversation, in place of what requests and settings name
@@ -333,13 +333,13 @@ class Conversation:
         if self.known_version != self.stored_version:
             self.known_version, self.has_all = self.stored_version, False
 
-    def mark_version(self, session: str, version: tuple[float, int], *, has_all: bool | None = None) -> None:
+    def mark_version(self, session: str, version: tuple[float, int], *, has_all: bool = False) -> None:
         """Record the version of its session after this process has taken it over, or has written alone.
 
-        `has_all`: all plans of it are in force here; None where that is as before.
+        `has_all`: it was taken over, and all plans of it are in force here.
         """
         self.known_version = self.stored_version = (session, *version)
-        self.has_all = self.has_all if has_all is None else has_all
+        self.has_all = has_all
 
     def check_store(self, session: str, version: tuple[float, int] | None) -> bool:
         """Take the version that the store has now; tell whether another process may have written something new."""
