@@ -1,6 +1,9 @@
 import re
 
 import refold
+from refold._condense.left_out import with_count
+from refold.core.messages import text_of
+from refold.testing import talk, view_of
 
 BODY = "\n".join(f"value_{n} = compute({n})" for n in range(60))
 
@@ -44,6 +47,14 @@ def test_many_turns_of_which_most_is_missing_are_counted_as_one():
     messages = [each for n in range(60) for each in turn(f"Do part {n}. {BODY}", n, 2)]
     end = end_of_digest(messages, 24_000)
     assert re.search(r"in messages by user turn: \d+ to \d\d \(\d+ of 3\d\d\)", end)
+
+
+def test_where_turns_that_lost_much_and_little_alternate_all_are_counted_as_one():
+    lines = [line for n in range(60) for line in (f"u: part {n}", *(f"a: step {n} {m}" for m in range(9)))]
+    view = view_of(talk(*lines))
+    kept = [message.id for message in view.messages if int(text_of(message).split()[1]) % 2]
+    counted = with_count(view, "[End of the digest.]", kept, 400)
+    assert "Left out in between, in messages by user turn: 1 to 60 (300 of 600)" in counted
 
 
 def test_where_little_has_room_nothing_is_counted():

@@ -37,13 +37,13 @@ def room_for_count(view: View) -> int:
 def with_count(view: View, digest: str, staying: Iterable[MessageId], room: int) -> str:
     """Return the text of a digest with what left between the messages that stay, as far as there is room.
 
-    Turns are counted one by one; where that takes too much, turns in a row of which most is missing are one.
+    Turns are counted one by one; where that takes too much, turns in a row of which most is missing are one, or all.
     """
     whole, left = _counted(view, frozenset(staying))
     each = [[turn] for turn in whole]
     runs = [[*run] for _, run in groupby(whole, key=lambda turn: 2 * left[turn] >= whole[turn])]
     before, _, behind = digest.rpartition(END)
-    for spans in (each, runs) if len(each) < MANY else (runs,):
+    for spans in (each, runs, [[*whole]]) if len(each) < MANY else (runs, [[*whole]]):
         if words := ", ".join(_words(spans, whole, left)):
             count = f". Left out in between, in messages by user turn: {words}"
             if view.counter.text(count) + BORDERS <= room:
