@@ -9,6 +9,7 @@ from refold.testing import talk, view_of
     "words",
     [
         "no, that's not it, both use the dark theme",
+        "No, that's horrible.\ntools belong in core. Or do you have other suggestions?",
         "still looks the same",
         "I meant the other repository",
         "you broke the component. i undid your changes, try again",
@@ -35,6 +36,7 @@ def test_a_turn_that_rejects_what_was_done_is_known_by_how_it_begins(words):
         "notes are in docs/a.md",
         "yes",
         "nice work",
+        "No. What would you do?",
         "no, the second part still holds for the cache as well, right?",
     ],
 )
@@ -80,6 +82,19 @@ def test_what_the_next_turn_rejects_was_tried_and_nothing_concluded_in_it_counts
     text = digest_text(view_of(transcript, window=20_000), transcript.messages[:-1])
     assert text.count("`TERM` variable") == 1
     assert "turn 2: no, that's not it → The `contrast` setting is 4.5 in one editor." in text
+
+
+def test_what_ended_two_orders_and_is_rejected_is_told_of_both():
+    transcript = talk(
+        "u: make the grays differ",
+        "a: looking | bash(ls) as c1",
+        "t: c1 = themes",
+        "u: and use values in hex",
+        "a: I set `gray` to `#808080`.",
+        "u: no, that's wrong",
+    )
+    (line,) = rejections(transcript)
+    assert line.startswith("turn 1 to 2: I set `gray` to `#808080`. (rejected in user turn 3")
 
 
 def test_what_answers_thanks_is_no_ending_of_the_request_before():

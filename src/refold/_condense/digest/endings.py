@@ -52,6 +52,8 @@ ASKS_FOR = re.compile(
     r"question)\b",
     re.I,
 )
+NO = re.compile(r"^\W*(?:no(?:pe)?|nah|nein|non|não|нет)\b\W*", re.I)
+FIRST_SENTENCE = re.compile(r"[^.!?。！？\n]*[.!?。！？]?")
 # How a turn begins that rejects what the assistant has done or said, behind words that begin any turn.
 LEADS = r"^\W*(?:(?:hm+|ok(?:ay)?|yeah|well|sorry|but|ah|oh|wait|hey|and|aber|mais|pero|mas|ma|но)\b[\s,.!…-]*)*"
 REJECTS = re.compile(
@@ -59,7 +61,7 @@ REJECTS = re.compile(
     r"(?:need|problem|worries|rush|more|fine|good|ok(?:ay)?|leave|keep|right)\b)|nah\b|wrong\b|incorrect\b|"
     r"still\b(?! to\b)|"
     r"not (?:that|what|quite|really|like|it)\b|wtf\b|i (?:meant|did ?n['’]?t (?:mean|ask|want|say))\b|"
-    r"(?:that|this|it)(?:['’]?s| is| was)? (?:\w+ )?(?:not|wrong|broken|worse|the same)\b|"
+    r"(?:that|this|it)(?:['’]?s| is| was)? (?:\w+ )?(?:not|wrong|broken|worse|the same|horrible|terrible|awful)\b|"
     r"(?:that|this|it) (?:\w+ )?(?:(?:doesn|didn|won|isn|wasn)['’]?t|does not|did not|broke|"
     r"looks (?:wrong|the same|worse))\b|"
     r"(?:doesn|didn)['’]?t work|you (?:broke|forgot|missed|misunderst\w+|misread|messed)\b|"
@@ -107,8 +109,13 @@ class Ending(Struct, frozen=True):
 
 @memoized
 def rejects(message: Message) -> bool:
-    """Tell whether a turn of the user rejects what was done or said before it, by how it begins; not where it asks."""
+    """Tell whether a turn of the user rejects what was done or said before it, by how it begins.
+
+    One that ends with a question does so only if its first sentence says what is wrong: a "no" may answer a question.
+    """
     text = own_text(message)
+    if asks(text):
+        text = next(FIRST_SENTENCE.finditer(NO.sub("", text, count=1)))[0]
     return not asks(text) and REJECTS.search(text[:LOOKED_AT]) is not None
 
 
@@ -255,9 +262,11 @@ def _worked_at(transcript: Transcript, start: int, stop: int) -> bool:
 
 def rejections(transcript: Transcript) -> tuple[str, ...]:
     """Return what was done or said that the user's next turn rejects, newest first."""
+    numbers = turn_numbers(transcript)
     lines = (
-        f"turn {each.turn}: {_outcome(each)} ({_how_rejected(each.rejection, 'rejected in')} user turn "
-        f"{each.rejected_in}: {one_line(own_text(each.rejection), QUOTED)})"
+        f"turn {each.turn}{f' to {numbers[each.then[-1].id]}' if each.then else ''}: {_outcome(each)} "
+        f"({_how_rejected(each.rejection, 'rejected in')} user turn {each.rejected_in}: "
+        f"{one_line(own_text(each.rejection), QUOTED)})"
         for each in reversed(endings(transcript))
         if each.rejection and _outcome(each)
     )
