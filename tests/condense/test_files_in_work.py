@@ -336,3 +336,14 @@ def test_the_file_that_was_changed_last_comes_last_and_those_that_were_only_read
         "src/prices.py",
         "src/sums.py",
     ]
+
+
+def test_a_file_that_a_sub_agent_changed_is_not_said_to_be_only_read():
+    report = ("Task", {"prompt": "Mend the totals."}, "Files changed:\n- src/prices.py: totals in cents")
+    other = [line.replace("total", "sum") for line in SOURCE]
+    third = [line.replace("total", "net") for line in SOURCE]
+    turns = (report, read(), read(other, "src/sums.py"), edit(other[9], "    sum_9 = 0", "src/sums.py"))
+    last = f"Go on: each net as {', '.join(f'net_{n}' for n in range(60))}."
+    messages = session(*turns, read(), read(third, "src/nets.py"), last=last)
+    found = re.findall(r"^- (src\S.*):\n`{3}", texts(compacted(messages, 20_000)), re.M)
+    assert found == ["src/nets.py (only read)", "src/prices.py", "src/sums.py"]

@@ -68,7 +68,7 @@ class FileState:
     """What is known of a file after its views and edits up to now: runs of lines, the oldest first.
 
     `at` is the position of the message that is replayed, `last_edit` that of the last one that changed the file; the
-    first message stands for all that only an earlier digest tells of (`edited`).
+    first message stands for all that only an earlier digest or a sub-agent tells of (`edited`).
     """
 
     def __init__(self, events: Iterable[tuple[int, Change | Excerpt]], *, edited: bool = False) -> None:

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from refold._condense.call_facts import arguments_of
-from refold._condense.digest.file_log import earlier_files
+from refold._condense.digest.file_log import file_log
 from refold._condense.digest.previous import END, FILES_IN_WORK, GAP, OPENING, block_entries, block_entry, digests_in
 from refold._condense.digest.render import share_of
 from refold._condense.file_state import TELLING, FileState, LineRun
@@ -294,7 +294,7 @@ def touched_last(transcript: Transcript) -> FilesInWork:
                     if moved == []:  # what the source held is not known, and what the target held is gone
                         event = UnreadableChange(event.path)
                     touched[name] = [*(before if moved is None else moved), (at, event)]
-    changed = {names.of(record.path) for record in earlier_files(transcript) if record.changed}
+    changed = {names.of(record.path) for record in file_log(transcript) if record.changed}  # by sub-agents, too
     states = (
         (events[-1][1].path, FileState(_newest(events), edited=name in changed))
         for name, events in reversed(touched.items())
