@@ -10,6 +10,9 @@ from refold.core.messages import ToolCall
     "word",
     [
         "L10",
+        "lines.join",
+        "os.Exit",
+        "0o644",
         "L10-L20",
         "10-20",
         "0m",

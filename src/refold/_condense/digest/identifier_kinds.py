@@ -5,7 +5,8 @@ shape that lead nowhere take room from those that do: positions in a file (`L10`
 lines of a search), rests of colour codes (`31m`), durations, timestamps, references to elements of one page (`ref_12`),
 ids and numbers that nothing names, ids that somebody made up (`abc1234`), words of prose with a slash between them
 (`input/output`), regular expressions (`/SET/i.test`), phrases of a script without blanks that have a name in them,
-rests of paths (`_test.go` of `*_test.go`), devices and what git keeps for itself, and names of tools' arguments.
+rests of paths (`_test.go` of `*_test.go`), devices and what git keeps for itself, members that a language has itself
+(`lines.join`), and names of tools' arguments.
 
 Some of these cannot be told from the word alone: a number or an id needs the word that says what it is (`labeled`),
 words with a slash are a path where another path goes through them (`Folders`), and a path is whole where no pattern,
@@ -54,7 +55,7 @@ WEIGHTS: dict[IdentifierKind, float] = {
     "path": 1.5, "words": 1.5, "url": 0.7, "dotted": 0.8, "name": 1.0, "id": 1.0, "number": 0.6,
 }  # fmt: skip
 JUNK = re.compile(
-    r"L\d+(?:[-:]L?\d+)?|\d+[-x,:/]\d+|"  # lines, ranges, sizes
+    r"L\d+(?:[-:]L?\d+)?|\d+[-x,:/]\d+|0o\d+|"  # lines, ranges, sizes, modes
     r"\d+(?:\.\d+)?[A-Za-z]{1,3}|"  # 31m, 340p, 450ms, 14rem
     r"(?:s\d+)?[ef]\d+|(?:f\d+)?e\d+|ref_\d+|uid_?\d+|"  # elements of a page
     r"u[0-9a-f]{4}\w{0,3}|x[0-9a-f]{2}|"  # rests of escapes
@@ -100,6 +101,23 @@ NO_LABELS = frozenset({
     "first", "last", "next", "time", "date",
 })  # fmt: skip
 
+# Members that a language has itself: nobody has to look up `lines.join` or `os.Exit`.
+JAVASCRIPT = (
+    "length size push pop shift slice splice join map filter reduce find some every includes indexOf forEach concat "
+    "sort reverse keys values entries has get set add delete clear trim split replace match test exec toString "
+    "toFixed startsWith endsWith toLowerCase toUpperCase padStart padEnd substring charAt then catch finally bind call "
+    "apply parse stringify random floor ceil round min max abs now"
+)
+PYTHON = (
+    "append extend insert remove strip lstrip rstrip format encode decode lower upper startswith endswith items update "
+    "copy read write close open exists mkdir"
+)
+GO = (
+    "Println Printf Sprintf Fprintf Errorf Error String Close Read Write Lock Unlock Exit Fatal Fatalf Fatals Helper "
+    "Split TrimSpace Contains HasPrefix HasSuffix Join Dir Base Rel Second Minute Hour Millisecond Args"
+)
+BUILT_IN = frozenset(f"{JAVASCRIPT} {PYTHON} {GO}".split())
+
 
 class Folders:
     """The folders that known paths go through: plain words with a slash between them are a path if they are there."""
@@ -135,6 +153,8 @@ def kind_of(word: str, lead: str = "") -> IdentifierKind | None:
     kind: IdentifierKind = match.lastgroup or "name"  # type: ignore[assignment]  # the groups are kinds
     if kind == "path":
         return _kind_of_path(word, lead)
+    if kind == "dotted" and word.rpartition(".")[2] in BUILT_IN:
+        return None
     if kind == "name" and (HEX.fullmatch(word) or _scattered(word)):
         return None if _is_made_up(word) else "id"
     return kind
