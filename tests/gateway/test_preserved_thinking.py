@@ -4,12 +4,15 @@ The provider signs thinking over all that stands before it and refuses what stan
 the thinking that opens an active tool loop.
 """
 
+import asyncio
 import json
+import threading
 from contextlib import ExitStack
 
 import pytest
 
 from refold import policies
+from refold._gateway.conversations.plan_store import PlanStore
 from refold.core.budget import Exactly
 from refold.testing.provider import ScriptedProvider
 from tests.gateway.conftest import standing
@@ -163,6 +166,64 @@ def test_two_replicas_in_turn_are_accepted(stand, policy, background, tmp_path):
     clean(provider)
     assert compactions(agent) > 1
     assert max(len(thoughts(each)) for each in provider.received[-4:]) > 0
+
+
+@pytest.mark.parametrize("plans", [0, 1])
+def test_of_two_plans_made_at_once_beside_the_traffic_of_two_replicas_one_is_in_force(
+    stand, plans, tmp_path, monkeypatch
+):
+    make, provider = stand
+    one, two = (make(policy="opal", store=str(tmp_path / "gateway.db"), background=True) for _ in range(2))
+    agent = Agent(one.url, MODELS["preserving"])
+    while compactions(agent) < plans:
+        agent.ask()
+    agent.headers = {"x-refold-trigger": "never"}
+    for replica in (one, two) * 4:
+        agent.at(replica.url).ask()
+    agent.headers = {}
+    made, kept, tried = threading.Event(), threading.Event(), threading.Event()
+    keep = PlanStore.keep
+
+    async def first_at_the_other(keeper, *given, **more):
+        if keeper is one.gateway._keeper:  # its plan is made, and that for the longer history is stored before it
+            made.set()
+            assert await asyncio.to_thread(kept.wait, 10)
+        try:
+            await keep(keeper, *given, **more)
+        finally:
+            (tried if keeper is one.gateway._keeper else kept).set()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PlanStore, "keep", first_at_the_other)
+        assert agent.at(one.url).ask()["x-refold-reason"] == "background"
+        assert made.wait(10)
+        assert agent.at(two.url).ask()["x-refold-reason"] == "background"
+        assert tried.wait(10)
+    agent.headers = {"x-refold-trigger": "never"}
+    seen = {agent.at(replica.url).ask()["x-refold-plan"] for replica in (one, two, one, two)}
+    assert len(seen) == 1
+    clean(provider)
+    assert len(json.loads(call(one.url, "GET", "/v1/sessions")[2])["sessions"]) == 1
+
+
+def test_a_replica_that_took_over_a_plan_between_requests_learns_what_was_sent_under_it_meanwhile(stand, tmp_path):
+    make, provider = stand
+    one, two = (make(policy="opal", store=str(tmp_path / "gateway.db")) for _ in range(2))
+    agent = Agent(one.url, MODELS["preserving"])
+    while compactions(agent) < 1:
+        agent.ask()
+    agent.headers = {"x-refold-trigger": "never"}
+    for replica in (one, two, one, two):
+        agent.at(replica.url).ask()
+    status, _, said = call(one.url, "POST", f"/v1/sessions/{conversation(agent)}/compact", {})
+    assert status == 200, said
+    before = agent.seen[-1]["x-refold-plan"]
+    assert agent.at(one.url).ask()["x-refold-plan"] != before
+    (other,) = two.gateway.tracker.all()  # as it does when a plan made beside the traffic is ready
+    assert asyncio.run(two.gateway._keeper.sync_plans(other))
+    for replica in (two, one, two, one):
+        agent.at(replica.url).ask()
+    clean(provider)
 
 
 def test_a_rewind_is_known_after_a_restart(stand, tmp_path):

@@ -184,6 +184,7 @@ class Conversation:
         self.known_version = NO_VERSION  # of that session: what it held then was taken over, or written here
         self.stored_version = NO_VERSION  # what the store answered last
         self.has_all = False  # it was taken over at that version, and all of its plans fit
+        self.shorter = 0  # messages there were where others had written of later ones; 0 where all was taken over
         self.is_current = False  # the store was asked in the present request, and what it had was taken over
         self.unsaved = False  # the store has failed: it does not hold everything yet
         self.policy = ""  # chosen for this conversation, in place of what requests and settings name
@@ -339,12 +340,19 @@ class Conversation:
         `has_all`: it was taken over, and all plans of it are in force here.
         """
         self.known_version = self.stored_version = (session, *version)
-        self.has_all = has_all
+        self.has_all, self.shorter = has_all, 0
+
+    def mark_shorter(self) -> None:
+        """Record that others have written of messages that are not here yet: with more, the store is to be read again.
+
+        Such is a plan that another process made for a later request, or what it sent that one under.
+        """
+        self.has_all, self.shorter = False, len(self.transcript)
 
     def check_store(self, session: str, version: tuple[float, int] | None) -> bool:
         """Take the version that the store has now; tell whether another process may have written something new."""
         self.stored_version = (session, *version) if version is not None else self.known_version
-        behind = self.stored_version != self.known_version
+        behind = self.stored_version != self.known_version or 0 < self.shorter < len(self.body.raws)
         self.is_current = self.synced and not behind and (bool(self.session_id) or version is None)
         return behind
 

@@ -448,8 +448,11 @@ class PlanStore:
         if is_here:
             conversation.configure(loaded.policy, loaded.pinned)
             conversation.read_rewind(loaded.rewound)
-        fitting = within(loaded.plans, len(conversation.transcript))
-        messages, ids = conversation.transcript.messages, tuple(plan.id for plan in fitting)
+        messages = conversation.transcript.messages
+        fitting = within(loaded.plans, len(messages))
+        ids = tuple(plan.id for plan in fitting)
+        bases = [plan.base for plan in loaded.plans] + [each.base for each in loaded.ranges]
+        longer = any(base.length > len(messages) for base in bases)
         count = next(
             (
                 place
@@ -460,6 +463,9 @@ class PlanStore:
         )
         if is_here:
             conversation.store_as(session, loaded.head.revision, count)
+        if longer:
+            conversation.mark_shorter()
+        elif is_here:
             version = loaded.head.created, loaded.head.seq
             conversation.mark_version(session, version, has_all=count == len(loaded.plans))
         if not fitting[:count] and conversation.session_id != session:
@@ -475,6 +481,13 @@ class PlanStore:
         return (
             conversation.has_all and session == conversation.session_id and self._store.version(session) == tuple(known)
         )
+
+    def _is_news(self, conversation: Conversation, head: Head) -> bool:
+        """Tell whether another process has written of a session since a request here asked for its version.
+
+        What stands in it then may be a longer history of the same conversation, not a branch.
+        """
+        return not self.local and conversation.known_version != (head.id, head.created, head.seq)
 
     def _wrote(self, conversation: Conversation, before: Head | None, head: Head, entries: int) -> None:
         """Record what this process has written of a conversation, unless there is more that was not taken over.
@@ -510,7 +523,7 @@ class PlanStore:
         `count` is how many messages are written, where those of the plans are not enough.
 
         Raises:
-            WriteConflict: another process has deleted the conversation since it was stored.
+            WriteConflict: another process has deleted the conversation since it was stored, or has gone on with it.
         """
         if conversation.session_id and not new and self._store.version(conversation.session_id) is None:
             raise WriteConflict("another process has deleted this conversation")
@@ -518,7 +531,10 @@ class PlanStore:
         index, messages = conversation.transcript.index, conversation.transcript.messages[:count]
         session, revision = conversation.session_id or conversation.id, conversation.revision
         head = self._store.create(session, conversation.format.name, conversation.owner)
-        if new or (head.tip != ROOT and head.tip not in index):  # another branch has this name
+        elsewhere = head.tip != ROOT and head.tip not in index
+        if elsewhere and not new and len(plans) > conversation.stored_plans and self._is_news(conversation, head):
+            raise WriteConflict("another process has gone on with this conversation")
+        if new or elsewhere:  # another branch has this name
             session, revision = _another(conversation), 0
             head = self._store.create(session, conversation.format.name, conversation.owner)
         before, start = head, index[head.tip] + 1 if head.tip != ROOT else 0
