@@ -61,29 +61,36 @@ class AsyncVersions:
         return version
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection; a question under way closes its own."""
+        self._task = None
         if self._connection is not None:
             self._connection.pgconn.finish()
             self._connection = None
 
     async def _ask_waiting(self) -> None:
-        """Ask what waits, and what has come meanwhile, until nothing does."""
+        """Ask what waits, and what has come meanwhile, until nothing does; the connection stays for the next time."""
         own, connection = asyncio.current_task(), self._connection
-        while self._waiting and self._task is own:
-            answers, self._waiting = self._waiting, {}
-            versions: dict[str, Version] = {}
-            failed: psycopg.Error | None = None
-            try:
-                if connection is None:
-                    connection = await AsyncConnection.connect(**self._arguments, autocommit=True)
-                cursor = await connection.execute(QUERY, (list(answers),))
-                versions = {id: (created, seq) for id, created, seq in await cursor.fetchall()}
-            except psycopg.Error as error:
-                failed = error
-            for session, answer in answers.items():
-                answer.set_result(versions.get(session) if failed is None else failed)
-            if connection is not None and (failed is not None or self._task is not own):
+        is_kept = False
+        try:
+            while self._waiting and self._task is own:
+                answers, self._waiting = self._waiting, {}
+                versions: dict[str, Version] = {}
+                failed: psycopg.Error | None = None
+                try:
+                    if connection is None:
+                        connection = await AsyncConnection.connect(**self._arguments, autocommit=True)
+                    cursor = await connection.execute(QUERY, (list(answers),))
+                    versions = {id: (created, seq) for id, created, seq in await cursor.fetchall()}
+                except psycopg.Error as error:
+                    failed = error
+                for session, answer in answers.items():
+                    answer.set_result(versions.get(session) if failed is None else failed)
+                if connection is not None and failed is not None:
+                    connection.pgconn.finish()
+                    connection = None
+            is_kept = self._task is own
+        finally:  # it may be cancelled, as where the event loop ends
+            if self._task is own:
+                self._connection, self._task = connection if is_kept else None, None
+            if connection is not None and not is_kept:
                 connection.pgconn.finish()
-                connection = None
-        if self._task is own:
-            self._connection, self._task = connection, None
