@@ -71,6 +71,22 @@ def test_a_version_that_does_not_come_in_time_is_an_error(postgres_url):
         assert asyncio.run(asked(store)) == (head.created, head.seq)
 
 
+def test_after_a_question_that_hangs_those_behind_it_are_asked(postgres_url, monkeypatch):
+    async def asked(store):
+        await store.aversion("a")  # which makes the connection
+        monkeypatch.setattr(store._database.versions._connection, "execute", lambda *query: asyncio.sleep(60))
+        first = asyncio.create_task(store.aversion("a"))
+        await asyncio.sleep(1)
+        later = asyncio.gather(*[store.aversion(id) for id in ("a", "b")])
+        with pytest.raises(StoreLocked):
+            await first
+        return await later
+
+    with open_store(postgres_url, timeout=2) as store:
+        versions = [(head.created, head.seq) for head in (store.create(id, "openai-chat") for id in ("a", "b"))]
+        assert asyncio.run(asked(store)) == versions
+
+
 def test_options_of_the_url_stay_beside_ours(postgres_url):
     url = make_url(postgres_url).update_query_dict({"options": "-c work_mem=7MB"}).render_as_string(hide_password=False)
     with open_store(url) as store:

@@ -103,7 +103,19 @@ def test_a_body_of_more_values_than_are_made_in_a_moment_is_not_read(unit, monke
     assert len(known.raws) == 1, "nothing of it was taken in"
 
 
-@pytest.mark.parametrize("text", ["1,2,3\n" * 5_000, 'a,"b",\\' * 5_000, "\\" * 5_000 + ",," * 5_000, '","' * 9_000])
+@pytest.mark.parametrize("signs", [(b"[", b"]"), (b'{"a":', b"}")])
+def test_lists_within_lists_are_values_though_no_comma_stands_between_them(signs, monkeypatch):
+    monkeypatch.setattr(bodies, "MOST_VALUES", 1_000)
+    monkeypatch.setattr(bodies, "WINDOW", 64)
+    few, many = (b'{"messages":[%b0%b]}' % (signs[0] * depth, signs[1] * depth) for depth in (900, 3_000))
+    check_values(few)
+    with pytest.raises(BadValue, match="1,000 values"):
+        check_values(many)
+
+
+@pytest.mark.parametrize(
+    "text", ["[{" * 5_000, "1,2,3\n" * 5_000, 'a,"b",\\' * 5_000, "\\" * 5_000 + ",," * 5_000, '","' * 9_000]
+)
 def test_commas_of_a_text_are_no_values(text, monkeypatch):
     monkeypatch.setattr(bodies, "MOST_VALUES", 1_000)
     monkeypatch.setattr(bodies, "WINDOW", 61)

@@ -122,19 +122,31 @@ def check_values(body: bytes, start: int = 0) -> None:
     stop = len(body)
     if stop - start <= 2 * MOST_VALUES:  # a value and its comma are two bytes
         return
-    if sum(body.count(b",", at, min(at + WINDOW, stop)) for at in range(start, stop, WINDOW)) <= MOST_VALUES:
+    windows = range(start, stop, WINDOW)
+    signs = [_signs_in(body[at : min(at + WINDOW, stop)]) for at in windows]  # also within strings
+    if not _are_many(sum(commas for commas, _ in signs), sum(lists for _, lists in signs)):
         return
-    values = in_string = 0
+    commas = lists = in_string = 0
     rest = b""  # a backslash at the end of a part, of which the next one begins with what it escapes
-    for at in range(start, stop, WINDOW):
+    for at in windows:
         part = rest + body[at : min(at + WINDOW, stop)]
         cut = part.rstrip(b"\\")
         rest = b"\\" * ((len(part) - len(cut)) % 2)
         pieces = cut.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
-        values += sum(piece.count(b",") for piece in pieces[in_string::2])
+        more_commas, more_lists = _signs_in(b" ".join(pieces[in_string::2]))
+        commas, lists = commas + more_commas, lists + more_lists
         in_string ^= (len(pieces) - 1) % 2
-        if values > MOST_VALUES:
+        if _are_many(commas, lists):
             raise BadValue(f"a body with more than {MOST_VALUES:,} values is not read: send them as text")
+
+
+def _signs_in(part: bytes) -> tuple[int, int]:
+    """Return how many commas, and how many beginnings of lists and objects, are in a part of a body."""
+    return part.count(b","), part.count(b"[") + part.count(b"{")
+
+
+def _are_many(commas: int, lists: int) -> bool:
+    return commas > MOST_VALUES or lists > 2 * MOST_VALUES  # lists within one another need no comma
 
 
 def _checked(raws: list[Raw]) -> list[Bytes]:

@@ -51,9 +51,12 @@ class AsyncVersions:
             answer = self._waiting[session] = asyncio.get_running_loop().create_future()
         if self._task is None:
             self._task = asyncio.create_task(self._ask_waiting())
+        task = self._task
         done, _ = await asyncio.wait((answer,), timeout=self._timeout)  # a caller that is cancelled cancels no question
         if not done:
-            self._connection, self._task, self._waiting = None, None, {}  # the task closes its own, if it ever ends
+            if self._task is task and task is not None:  # what nobody has asked yet, a task of its own asks
+                self._task = asyncio.create_task(self._ask_waiting()) if self._waiting else None
+                task.cancel()
             raise StoreLocked(f"{self._name} did not answer within {self._timeout:g} s: try again later")
         version = answer.result()
         if isinstance(version, psycopg.Error):
@@ -69,8 +72,8 @@ class AsyncVersions:
 
     async def _ask_waiting(self) -> None:
         """Ask what waits, and what has come meanwhile, until nothing does; the connection stays for the next time."""
-        own, connection = asyncio.current_task(), self._connection
-        is_kept = False
+        own = asyncio.current_task()
+        connection, self._connection = self._connection, None  # who has it closes it
         try:
             while self._waiting and self._task is own:
                 answers, self._waiting = self._waiting, {}
@@ -88,9 +91,10 @@ class AsyncVersions:
                 if connection is not None and failed is not None:
                     connection.pgconn.finish()
                     connection = None
-            is_kept = self._task is own
-        finally:  # it may be cancelled, as where the event loop ends
             if self._task is own:
-                self._connection, self._task = connection if is_kept else None, None
-            if connection is not None and not is_kept:
+                self._connection, self._task, connection = connection, None, None
+        finally:  # another task has taken its place, or it was cancelled, as where the event loop ends
+            if self._task is own:
+                self._task = None
+            if connection is not None:
                 connection.pgconn.finish()
