@@ -57,5 +57,19 @@ def test_where_turns_that_lost_much_and_little_alternate_all_are_counted_as_one(
     assert "Left out in between, in messages by user turn: 1 to 60 (300 of 600)" in counted
 
 
+def test_what_left_before_the_first_turn_is_told_as_such():
+    lines = [
+        "a: hello",
+        "a: one",
+        "a: two",
+        *(f"a: step {n}" for n in range(9)),
+        "u: go",
+        *(f"a: on {n}" for n in range(9)),
+    ]
+    view = view_of(talk(*lines))
+    counted = with_count(view, "[End of the digest.]", [view.messages[-1].id], 80)
+    assert "by user turn: before 1 to 1 (21 of 22)" in counted
+
+
 def test_where_little_has_room_nothing_is_counted():
     assert "Left out" not in end_of_digest([*turn("Mend it.", 1, 30), *turn("And now?", 2, 1)], 3_000)

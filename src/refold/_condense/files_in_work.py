@@ -33,7 +33,7 @@ from msgspec import Struct
 from refold._condense.call_facts import arguments_of
 from refold._condense.digest.file_log import file_log
 from refold._condense.digest.previous import END, FILES_IN_WORK, GAP, OPENING, block_entries, block_entry, digests_in
-from refold._condense.digest.render import share_of
+from refold._condense.digest.render import SMALL_GOAL, share_of
 from refold._condense.file_state import TELLING, FileState, LineRun
 from refold._condense.file_views import (
     Excerpt,
@@ -71,7 +71,6 @@ __all__ = ["FilesInWork", "lines_in", "prepare", "room_for_files", "touched_last
 # its place. At half of the text 15 % of the goal keep 0.01 more of the lines that are edited later, for 0.01 of ctx.
 SHARES = ((0.1, 0.2), (0.25, 0.14), (0.5, 0.06))
 READ_ONLY = 0.05  # of the goal, where nothing was edited yet
-SMALL_GOAL = 4_000  # tokens of a goal under which there is no block
 LEAST_ROOM = 200  # tokens
 MOST_FILES = 16
 MOST_VIEWS, MOST_EVENTS = 12, 100  # of a file, the newest, and with its changes

@@ -67,5 +67,5 @@ def _words(spans: Sequence[Sequence[int]], whole: Mapping[int, int], left: Mappi
     for span in spans:
         missing, number = sum(left[turn] for turn in span), sum(whole[turn] for turn in span)
         if missing >= FEWEST:
-            first = span[0] or ("before 1" if len(span) == 1 else span[1])
+            first = span[0] or "before 1"
             yield f"{first}{f' to {span[-1]}' if len(span) > 1 else ''} ({missing} of {number})"

@@ -139,8 +139,11 @@ def _named(words: list[str]) -> Iterator[tuple[str, How, str]]:
             yield from ((path, "edited", "") for path in (files if with_scripts else files[1:]))
         case "checkout" | "restore" if git and "--" in rest:
             yield from ((path, "written", "") for path in rest[rest.index("--") + 1 :])
-        case "restore" if git and not {"--staged", "-S", "-s"} & {*rest}:
-            yield from ((path, "written", "") for path in plain)
+        case "restore" if git and not ({"--staged", "-S"} & {*rest} and not {"--worktree", "-W"} & {*rest}):
+            named = pairwise((program, *rest))
+            yield from (
+                (path, "written", "") for flag, path in named if path in plain and flag not in ("--source", "-s")
+            )
         case "mv" | "cp" if len(plain) > 1:
             for source, path in _moves(plain):
                 yield path, "moved" if program == "mv" else "copied", source

@@ -56,8 +56,9 @@ class TrackedView(Struct, Generic[Item], frozen=True):
 
         An item that no plan touched is the very same object. `write` is called for the others, with the native
         messages that an item has now and the item itself, or with one message that a plan made and None; it returns
-        the framework's messages for them, by default the native ones, and is not called again for the very same
-        objects. Items that were converted to no native message stay where they are.
+        the framework's messages for them, by default the native ones. It is not called again for the very same objects:
+        what it returned is returned again by later calls, so nobody may change it in place. Items that were converted
+        to no native message stay where they are.
         """
         out: list[Item] = []
         written: dict[int, WrittenItem[Item]] = {}

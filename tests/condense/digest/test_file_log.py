@@ -239,6 +239,8 @@ def test_a_file_that_git_restores_is_there_again():
     assert not record.deleted
     (record,) = log_of(*work, ran("git restore --staged src/a.py"))
     assert record.deleted
+    (record,) = log_of(*work, ran("git restore --source HEAD~1 --staged --worktree src/a.py"))
+    assert not record.deleted
 
 
 def changed(path):

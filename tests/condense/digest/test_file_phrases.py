@@ -111,6 +111,10 @@ def test_secrets_are_told_as_changed_without_their_values():
     assert phrased((".env", "PORT=1\nNAME=a", "PORT=2\nNAME=b")) == {".env": "PORT: changed, NAME: changed"}
     changed = phrased(("a.toml", 'port = 1\napi_key = "a"', 'port = 2\napi_key = "b"'))
     assert changed == {"a.toml": "port: 1 → 2, api_key: changed"}
+    added = phrased(("a.toml", 'author = "x"', 'author = "y"\nmax_tokens = 5\ntoken = "b"'))
+    assert added == {"a.toml": "author: x → y, max_tokens: 5, token: set"}
+    assert phrased((".env", "A=1\nAPI_KEY=secret-of-mine", "A=1")) == {".env": ""}
+    assert phrased(("a.py", 'API_KEY = "secret-of-mine"', 'API_KEY = "another-secret"')) == {"a.py": ""}
 
 
 def test_a_table_that_was_there_before_an_edit_is_not_created_by_it():

@@ -47,12 +47,15 @@ def test_what_is_to_be_done_is_asked_or_opens_again_is_not_told_as_done():
         "item 3, open",
         "item 4, open",
     ]
-    again = (
-        "a: Items 1, 2, 3 and 4 are done. | edit(a.py) as c1",
-        "t: c1 = ok",
-        "a: Item 2 is still broken. | read(a) as c",
-    )
+    done = ("a: Items 1, 2, 3 and 4 are done. | edit(a.py) as c1", "t: c1 = ok")
+    again = (*done, "a: Item 2 is still broken. | read(a) as c")
     assert "item 2, open: no test of `save`" in account(REQUEST, *again)
+
+
+def test_what_is_left_beside_items_that_are_finished_opens_none_of_them():
+    done = ("a: Items 1, 2, 3 and 4 are done. | edit(a.py) as c1", "t: c1 = ok")
+    said = "Items 1 and 2 are done; the remaining risk is small. Fixed item 3, the bug left over from the last release."
+    assert account(REQUEST, *done, f"a: {said} | read(a) as c")[-1] == ALL_DONE
 
 
 def test_of_items_that_nobody_speaks_of_by_number_nothing_is_told():

@@ -43,3 +43,10 @@ def test_what_only_looks_like_such_a_list_is_none():
     assert told("u: go", "a: These remain:\n- a\n- b", "u: and now?") == []
     assert told("u: go", "a: The remaining files are fine. All of them pass.", "u: and now?") == []
     assert told("u: go", "a: Remaining:\n- [x] the docs", "u: and now?") == []
+    assert told("u: go", "a: ## Todo-app Subdirectory\n- /todo-app/: the application", "u: and now?") == []
+    assert told("u: go", "a: Missing values are:\n- a\n- b", "u: and now?") == []
+
+
+def test_where_the_last_list_says_that_nothing_is_open_none_is_told():
+    for nothing in ("Remaining: nothing.", "## Known issues\n- None", "**Open questions:**\n- none so far"):
+        assert told("u: go", f"a: {LEFT}", "u: on", f"a: {nothing}", "u: and now?") == []

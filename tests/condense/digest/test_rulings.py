@@ -141,6 +141,8 @@ def test_an_order_that_was_carried_out_says_so_and_one_that_holds_for_what_comes
     assert ruled("u: go", "a: ok", order, *work) == [f"user turn 2: {order[3:]} (carried out in its turn)"]
     assert ruled("u: go", "a: ok", f"{order}, never more", *work) == [f"user turn 2: {order[3:]}, never more"]
     assert ruled("u: go", "a: ok", order, "a: It is long.") == [f"user turn 2: {order[3:]}"]
+    failed = ("a: x | edit(a.md) as c", "t: c = ok", "a: I could not change it: nothing of `a.md` was there.")
+    assert ruled("u: go", "a: ok", order, *failed) == [f"user turn 2: {order[3:]}"]
     assert ruled("u: go", "a: ok", order, *work, "u: no, that is wrong", "a: ok")[-1] == f"user turn 2: {order[3:]}"
 
 
@@ -157,7 +159,8 @@ def test_an_option_that_the_user_names_and_one_of_two_things_that_were_asked_abo
 
 
 def test_a_yes_to_a_section_of_a_plan_is_told_with_its_heading():
-    section = "a: ## Section 3: the hook\n\nIt runs before each commit.\n\nDoes this design work?"
+    section = "a: ## Context\n\nAs before.\n\n## Section 3: the hook\n\nBefore each commit.\n\nDoes this design work?"
+    assert accepted(talk("u: plan it", section, "u: ok but it is wrong in all of its parts", "a: ok")) == ()
     assert accepted(talk("u: plan it", section, "u: yes", "a: ok")) == (
         "Section 3: the hook: Does this design work? → accepted in turn 2",
     )

@@ -19,7 +19,7 @@ from refold._condense.call_facts import writes
 from refold._condense.call_outline import one_line
 from refold._condense.digest.agreement import goes_on, only_praises
 from refold._condense.digest.answers import asks, question_before
-from refold._condense.digest.gist import BRIEF, deed, names_something, reply
+from refold._condense.digest.gist import BRIEF, DID, deed, names_something, reply
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.targets import targets_of
 from refold._condense.digest.turns import turn_ends, turn_numbers, turns_at, turns_in_work
@@ -190,7 +190,7 @@ def rejected_turns(transcript: Transcript) -> frozenset[int]:
 
 @memoized
 def carried_out(transcript: Transcript) -> frozenset[int]:
-    """Return the numbers of turns that work was done on, and that an answer ended which nothing rejects.
+    """Return the numbers of turns that work was done on, and that an answer ended which says so and nothing rejects.
 
     A turn that came into the work on another is none: what became of each of the two is not known.
     """
@@ -198,7 +198,9 @@ def carried_out(transcript: Transcript) -> frozenset[int]:
     return frozenset(
         each.turn
         for each in endings(transcript)
-        if not each.rejection and not worked.isdisjoint(range(each.turn, turns[index[each.answer.id]] + 1))
+        if not (each.rejection or each.behind)
+        and DID.search(deed(each.answer))
+        and not worked.isdisjoint(range(each.turn, turns[index[each.answer.id]] + 1))
     )
 
 

@@ -43,7 +43,10 @@ KEY = re.compile(
     r"^[ \t]*(?:export )?[\"']?([A-Za-z_$][\w.$-]*)[\"']?[ \t]*[:=][ \t]*(?![{\[|>&]?[ \t]*$)(.+?),?[ \t]*$", re.M
 )
 SECRETS = re.compile(r"(?:^|[/\\])\.env[\w.]*$")  # files of settings that programs read their keys from
-SECRET = re.compile(r"key|token|secret|passw|credential|auth", re.I)  # in the name of a setting
+SECRET = re.compile(  # in the name of a setting; `max_tokens`, `keywords` and `author` name none
+    r"(?:api|access|secret|private|auth|signing|encryption|client)[_.-]?key|token(?:$|[_.-])|secret|passw|credential",
+    re.I,
+)
 TABLES = re.compile(
     r"^[ \t]*(create|alter|drop) (?:temp(?:orary)? )?(?:table|view|materialized view)\s+(?:if (?:not )?exists )?"
     r"[\"`\[]?([\w.]+)",
@@ -209,8 +212,8 @@ def _settings(work: FileWork) -> str:
         for key in old.keys() - new.keys():
             now.pop(key, None)
     pairs = [
-        f"{key}: changed"  # a secret is not carried on
-        if SECRETS.search(work.path) or SECRET.search(key)
+        f"{key}: {'changed' if before[key] else 'set'}"
+        if _is_secret(work.path, key)
         else f"{key}: {' → '.join(filter(None, (_value(before[key]), _value(value))))}"
         for key, value in now.items()
         if value != before[key]
@@ -222,6 +225,17 @@ def _settings(work: FileWork) -> str:
             break
         phrase = longer
     return phrase
+
+
+def _is_secret(path: str, key: str) -> bool:
+    """Tell whether a setting may hold what a phrase does not repeat."""
+    return SECRETS.search(path) is not None or SECRET.search(key) is not None
+
+
+def _holds_secret(path: str, line: str) -> bool:
+    """Tell whether a line of a file sets a secret."""
+    key = KEY.match(line)
+    return SECRETS.search(path) is not None or (key is not None and _is_secret(path, key[1]))
 
 
 def _value(text: str) -> str:
@@ -255,7 +269,7 @@ def _line(work: FileWork) -> str:
     removed = [line for line, times in lines.items() if times < 0 and line]
     if not 0 < len(added) + len(removed) <= SMALL or len(added) > 1:
         return ""
-    if any(map(NO_CODE.match, (*added, *removed))):
+    if any(NO_CODE.match(line) or _holds_secret(work.path, line) for line in (*added, *removed)):
         return ""
     if not added:
         return f"without {_quoted(removed[0])}"
@@ -275,8 +289,9 @@ def _last_line(work: FileWork) -> str:
         return ""
     before = {line.strip() for line in change.old[:LOOKED_AT].split("\n")}
     for line in change.new[:LOOKED_AT].split("\n"):
-        if (plain := line.strip()) and plain not in before and not NO_CODE.match(plain) and len(plain) >= SHORTEST:
-            return f"last edit {_quoted(plain, BEGINNING)}"
+        plain = line.strip()
+        if len(plain) >= SHORTEST and plain not in before and not NO_CODE.match(plain):
+            return "" if _holds_secret(work.path, plain) else f"last edit {_quoted(plain, BEGINNING)}"
     return ""
 
 

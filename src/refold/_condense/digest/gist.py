@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from refold.core.messages import Message
 
-__all__ = ["BRIEF", "deed", "names_something", "reply", "sentences_of_answer", "tells"]
+__all__ = ["BRIEF", "DID", "deed", "names_something", "reply", "sentences_of_answer", "tells"]
 
 ANSWER = 260  # characters of how a turn ended
 LINK = re.compile(r"\[([^\[\]\n]+)\]\([^)\s]+\)")

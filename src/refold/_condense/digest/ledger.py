@@ -16,11 +16,12 @@ from refold._condense.call_outline import one_line
 from refold._condense.digest.announcements import SENTENCE
 from refold._condense.digest.conclusions import prose
 from refold._condense.digest.file_log import AGENTS
+from refold._condense.digest.open_items import base_name, files_named
 from refold._condense.digest.outcomes import answered, failed
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.turns import turn_numbers, turns_at, turns_in_work
 from refold._condense.pasted import without_pasted
-from refold._salience.atoms import names_of, spoken
+from refold._salience.atoms import spoken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +54,6 @@ UNDONE = re.compile(
     r"\b(?:not|never|cannot|could|should|must|would|needs?|to be|before|once|if|when|until|unless)\b|n['’]t\b", re.I
 )
 REVIEWS = re.compile(r"\b(?:code[ -])?review|\baudit|\bbugs?\b", re.I)  # what another agent is asked for
-OF_A_FILE = re.compile(r"\.[A-Za-z]\w{0,7}$")
 
 
 def ledger(view: View) -> Iterator[str]:
@@ -100,16 +100,22 @@ def _account(view: View, start: int, items: dict[int, str]) -> Iterator[str]:
 
 
 def _states(sentence: str) -> Iterator[tuple[int, str]]:
-    """Yield the items that a sentence speaks of by number, each with what it says of it."""
-    spoken = [*SPOKEN_OF.finditer(sentence)]
-    for place, match in enumerate(spoken):
-        end = spoken[place + 1].start() if place + 1 < len(spoken) else len(sentence)
+    """Yield the items that a sentence speaks of by number, each with what it says of it.
+
+    A sentence that says of items both that they are finished and what is left tells nothing of each.
+    """
+    matches = [*SPOKEN_OF.finditer(sentence)]
+    for place, match in enumerate(matches):
+        end = matches[place + 1].start() if place + 1 < len(matches) else len(sentence)
         words = sentence[0 if place == 0 else match.start() : end]
         if words.rstrip().endswith("?"):
             continue
-        done = "done" if FINISHED.search(words) and not UNDONE.search(words) else "in work"
-        state = "checked, nothing to do" if NOTHING_TO_DO.search(words) else done
-        state = "open" if LATER.search(words) else state
+        is_done, is_left = FINISHED.search(words) and not UNDONE.search(words), LATER.search(words)
+        if is_done and is_left:
+            continue
+        state = "open" if is_left else "done" if is_done else "in work"
+        if NOTHING_TO_DO.search(words) and not is_left:
+            state = "checked, nothing to do"
         yield from ((int(number), state) for number in re.findall(r"\d+", match[1]))
 
 
@@ -121,11 +127,11 @@ def _findings(view: View, since: int) -> Iterator[str]:
         for call, result in answered(view, [messages[at]]):
             if failed(call, result):
                 continue
-            changed |= {path.replace("\\", "/").rpartition("/")[2] for path in writes(call)}
+            changed |= {base_name(path) for path in writes(call)}
             if AGENTS.search(plain_name(call.name)) and REVIEWS.search(spoken(call)):
                 findings = BULLET.findall(result.text)
                 for words in findings[:MOST] if len(findings) >= FEWEST else ():
-                    files = {name.rpartition("/")[2] for name in names_of(words) if OF_A_FILE.search(name)}
+                    files = files_named(words)
                     if files and changed.isdisjoint(files):
                         yield f"open finding: {one_line(words.replace('**', ''), FINDING)}"
                 return

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.view import View
 
-__all__ = ["LISTED_OPEN", "open_items"]
+__all__ = ["LISTED_OPEN", "base_name", "files_named", "open_items"]
 
 LISTED_OPEN = "open, as listed "  # how the line begins
 ANSWERS = 3  # that ended a turn, the newest, and what was said since, in which a list is looked for
@@ -34,19 +34,26 @@ WORDS = (
     r"(?:still )?(?:open|missing|to do|left)(?: (?:items|questions|points|issues|tasks|work|to do))?|to-?dos?|"
     r"follow[- ]?ups?|pending|outstanding|deferred|known (?:gaps|issues|limitations)|"
     r"offen(?:e punkte)?|nächste schritte|noch zu tun|prochaines étapes|reste à faire|pendientes?|próximos pasos|"
-    r"próximos passos|pendências|prossimi passi|осталось|следующие шаги)\b|"
+    r"próximos passos|pendências|prossimi passi|осталось|следующие шаги)(?![\w-])|"
     r"残り|次のステップ|下一步|剩余|待办|남은|다음 단계"
 )
 BEFORE = (
     r"(?:(?:what(?:['’]s| is)|what|is|still|the|my|recommended|suggested|possible|optional|"
     r"immediate)\b,? )*"
 )
+NOUN = r"(?: (?:work|items?|steps?|tasks?|points?|issues?|questions?|gaps?))?"
+BEHIND = r"(?: (?:\(|\d|(?:for|when|in|on|of|after|before|if|from|and)\b)[^\n.!?]{0,50}?)?"
 HEADING = re.compile(
-    rf"^[ \t]*(?:#{{1,6}} |[-*] )?(?:\*\*|__)?({BEFORE}(?:{WORDS})[^\n.!?]{{0,50}}?):?(?:\*\*|__)?:?[ \t]*\n+"
+    rf"^[ \t]*(?:#{{1,6}} |[-*] )?(?:\*\*|__)?({BEFORE}(?:{WORDS}){NOUN}{BEHIND}):?(?:\*\*|__)?:?[ \t]*\n+"
     r"((?:[ \t]*(?:[-*•]|\d{1,2}[.)]) +\S.*\n*(?:[ \t]{2,}\S.*\n*)*)+)",
     re.M | re.I,
 )
-LABEL = re.compile(rf"^[ \t]*(?:[-*] )?(?:\*\*|__)?({BEFORE}(?:{WORDS})):(?:\*\*|__)? +(\S[^\n]*)$", re.M | re.I)
+LABEL = re.compile(rf"^[ \t]*(?:[-*] )?(?:\*\*|__)?({BEFORE}(?:{WORDS}){NOUN}):(?:\*\*|__)? +(\S[^\n]*)$", re.M | re.I)
+NOTHING = re.compile(
+    r"\W*(?:nothing|none|n/a|nichts|keine?|rien|aucune?|nada|ning[uú]n[oa]?|nenhuma?|niente|нет|なし|无|無|없음)"
+    r"(?: (?:left|open|else|known|so far|for now|at the moment))?\W*",
+    re.I,
+)
 OF_A_FILE = re.compile(r"\.[A-Za-z]\w{0,7}$")
 BULLET = re.compile(r"^([ \t]*)(?:[-*•]|\d{1,2}[.)]) +(?:\[ \] +)?(?!\[[xX]\])(\S.*)$", re.M)
 
@@ -65,8 +72,8 @@ def open_items(view: View) -> Iterator[str]:
         if passed > ANSWERS:
             return
         title, items = _listed(messages[place]) if messages[place].role == "assistant" else ("", ())
-        if items:
-            still = [each for each in items if changed.isdisjoint(_files(each))]
+        if title:
+            still = [each for each in items if changed.isdisjoint(files_named(each))]
             if still:
                 more = f"; and {len(still) - ITEMS} more" if len(still) > ITEMS else ""
                 lines = (one_line(each.replace("**", "").rstrip(".;,"), ITEM) for each in still[:ITEMS])
@@ -74,26 +81,27 @@ def open_items(view: View) -> Iterator[str]:
             return
         for call, result in answered(view, [messages[place]]):
             if not failed(call, result):
-                changed |= {_name(path) for path in writes(call)}
+                changed |= {base_name(path) for path in writes(call)}
 
 
-def _name(path: str) -> str:
+def base_name(path: str) -> str:
+    """Return the name of a file without its folders, of any system."""
     return path.replace("\\", "/").rpartition("/")[2]
 
 
-def _files(words: str) -> set[str]:
-    """Return the names of the files that an item names."""
-    return {_name(name) for name in names_of(words) if OF_A_FILE.search(name)}
+def files_named(words: str) -> set[str]:
+    """Return the names of the files that words name."""
+    return {base_name(name) for name in names_of(words) if OF_A_FILE.search(name)}
 
 
 @memoized
 def _listed(message: Message) -> tuple[str, tuple[str, ...]]:
-    """Return the last list of an answer that says what is open: its heading and its items."""
+    """Return the last list of an answer that says what is open: its heading and its items, none where nothing is."""
     text = text_of(message)[-LOOKED_AT:] + "\n"
     lists = [(match.start(), match[1], tuple(_items(match[2]))) for match in HEADING.finditer(text)]
     lists += [(match.start(), match[1], (match[2],)) for match in LABEL.finditer(text)]
     _, title, items = max(lists, default=(0, "", ()))
-    return one_line(title.strip(" *:"), TITLE), items
+    return one_line(title.strip(" *:"), TITLE), tuple(each for each in items if not NOTHING.fullmatch(each))
 
 
 def _items(listed: str) -> Iterator[str]:

@@ -65,7 +65,7 @@ EXPLAINED = (
 # Measured with benchmarks/recall.py (docs/salience.md, "What names cost"): with 42 % at a tenth instead of 26 %, a name
 # is there more often (FRR +0.03) and in its line less often (FRR in context -0.06, ctx -0.05).
 SHARES = ((0.1, 0.26), (0.25, 0.13), (0.5, 0.18))
-SMALL_GOAL = 4_000  # tokens of a goal under which the share is that of half
+SMALL_GOAL = 4_000  # tokens of a goal under which the share is that of half, and lines of files have no room
 LEAST, MOST = 300, 20_000  # tokens
 EXPLANATIONS = 10  # a digest of fewer times its explanation goes without it
 IDENTIFIERS = "Identifiers, and where they were last seen"

@@ -191,8 +191,8 @@ def _agreed(transcript: Transcript, message: Message, turn: int) -> str:
         return ""
     proposal = question or last_question(before)
     if question and SUITS.match(proposal):
-        heading = HEADING.search(text_of(before))
-        return f"{heading[0].strip(' #')}: {proposal} → accepted in turn {turn}" if heading else ""
+        headings = HEADING.findall(text_of(before)) if goes_on(message) else ()
+        return f"{headings[-1].strip(' #')}: {proposal} → accepted in turn {turn}" if headings else ""
     why = _reason_for(before, proposal)
     is_plain = why or goes_on(message)
     if (
