@@ -1,5 +1,6 @@
 """A server that stores what it makes under ids, for OpenAI's, Anthropic's and Gemini's protocols, whoever asks."""
 
+import gzip
 import json
 import re
 
@@ -26,6 +27,7 @@ class Storing:
 
     def answer(self, head, raw):
         method, path = head.decode().split(" ")[:2]
+        raw = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
         body = json.loads(raw) if raw[:1] == b"{" else {}
         path = path.partition("?")[0]
         if path == "/v1/messages":
@@ -60,7 +62,7 @@ class Storing:
                 return _json(self.made("batch_", object="batch", output_file_id=self.made("file-")["id"]))
             case _:
                 prefix = {"conversations": "conv_", "files": "file-", "vector_stores": "vs_"}[collection]
-                return _json(self.made(prefix, object=collection, created_at=1))
+                return _json(self.made(prefix, object=collection, created_at=1, name=body.get("name")))
 
     def _response(self, body):
         message = self.made("msg_", **MESSAGE, content=[{"type": "output_text", "text": "ok", "annotations": []}])

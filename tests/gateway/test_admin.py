@@ -4,6 +4,7 @@ import json
 import openai
 import pytest
 
+from refold._gateway import admin
 from tests.gateway.scripted_upstream import ADMIN, call, chat
 from tests.gateway.talking import opened
 
@@ -39,6 +40,14 @@ def test_compact_says_what_it_cannot_read(gateway):
     serving, _ = gateway()
     for body in (b"{", b"[]", b'{"model": "m"}', b'{"messages": []}', b'{"model": "m", "messages": [7]}'):
         assert call(serving.url, path="/v1/compact", body=body)[0] == 400
+
+
+@pytest.mark.parametrize(("content", "said"), [([0] * 260_000, "values"), ("x" * 400_000, "bytes")])
+def test_compact_says_what_of_a_body_is_too_much(gateway, monkeypatch, content, said):
+    monkeypatch.setattr(admin, "LONGEST_MESSAGE", 300_000)
+    body = {"model": "gpt-4o", "messages": [{"role": "user", "content": content}]}
+    status, _, data = call(gateway()[0].url, path="/v1/compact", body=body)
+    assert (status, f"{said} is not" in json.loads(data)["error"]["message"]) == (413, True)
 
 
 def test_responses_compact_is_answered_with_items(gateway):

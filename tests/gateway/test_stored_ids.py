@@ -1,5 +1,6 @@
 """Two teams behind one key of a provider: what one of them has stored there is nothing that the other can name."""
 
+import gzip
 import json
 import time
 from contextlib import ExitStack, contextmanager
@@ -355,14 +356,62 @@ def test_images_that_are_changed_are_their_teams_own(replicas, by_key):
         assert len(replicas.seen) == before + 1
 
 
-def test_what_a_client_names_itself_is_not_made_its_own(replicas):
+WRITTEN = {  # how a body can be sent, and under which header
+    "plain": (lambda raw: raw, {}),
+    "escaped": (lambda raw: raw.replace(b"msg_", b"msg\\u005f"), {}),
+    "gzip": (gzip.compress, {"content-encoding": "gzip"}),
+}
+
+
+@pytest.mark.parametrize("way", WRITTEN)
+def test_what_a_client_names_itself_is_not_made_its_own(replicas, way):
+    serving, (write, header) = replicas.both[0], WRITTEN[way]
+    red, blue = (client(serving, token) for token in (replicas.red, replicas.blue))
+    path = f"/v1/conversations/{red.conversations.create().id}/items"
+    for named in (f"msg_{way}", f"path/msg_{way}"):
+        body = write(json.dumps({"items": [{**HELLO[0], "id": named}]}).encode())
+        status, _, data = call(serving.url, "POST", path, body, {"x-refold-token": replicas.red, **header})
+        assert (status, json.loads(data)["data"][0]["id"]) == (200, named), "the provider takes the name"
+        for sdk in (red, blue):
+            with pytest.raises(openai.NotFoundError):
+                respond(sdk, input=[*HELLO, {"type": "item_reference", "id": f"msg_{way}"}])
+
+
+def test_an_id_stays_the_first_teams_whoever_else_is_given_it(tmp_path):
+    with ExitStack() as stack:
+        folders = [tmp_path / name for name in ("here", "there")]  # two providers, which give the same ids
+        for folder in folders:
+            folder.mkdir()
+        teams = [stack.enter_context(gateways(folder)) for folder in folders]
+        servings = [each.stand(store=str(tmp_path / "g.db")) for each in teams]
+        red, late_red = (client(*pair) for pair in zip(servings, (teams[0].red, teams[1].red), strict=True))
+        blue = client(servings[1], teams[1].blue)
+        for answer in (respond, streamed):
+            id = answer(red).id
+            assert answer(blue).id == id
+            refusal(lambda sdk, id: sdk.responses.retrieve(id), blue, id)
+            assert late_red.responses.retrieve(id).id == id
+
+
+def test_the_name_of_a_vector_store_is_no_id(by_key, replicas):
+    headers = {"authorization": "Bearer x", "x-refold-token": replicas.red}
+    status, _, data = call(by_key[False].url, "POST", "/v1/vector_stores", {"name": "resp_named"}, headers)
+    assert (status, json.loads(data)["name"]) == (200, "resp_named")
+    path = f"/v1/vector_stores/{json.loads(data)['id']}"
+    assert call(by_key[False].url, "GET", path, headers=headers)[0] == 200
+    red = client(by_key[True], replicas.red)
+    assert refusal(lambda sdk, id: sdk.responses.retrieve(id), red, "resp_named")[0] == 404
+
+
+@pytest.mark.parametrize("name", ["doc", "args", "input"])
+def test_a_variable_of_a_prompt_hides_no_file_whatever_its_name(replicas, by_key, name):
+    headers = {"authorization": "Bearer x", "x-refold-token": replicas.red}
+    file = json.loads(call(by_key[False].url, "POST", "/v1/files", {}, headers)[2])["id"]
+    variables = {"type": "tool_use", name: {"type": "input_file", "file_id": file}}
     red, blue = (client(replicas.both[0], token) for token in (replicas.red, replicas.blue))
-    conversation = red.conversations.create().id
-    named = "msg_00000001_of_another_time"
-    red.conversations.items.create(conversation, items=[{**HELLO[0], "id": named}])
-    for sdk in (red, blue):
-        with pytest.raises(openai.NotFoundError):
-            respond(sdk, input=[*HELLO, {"type": "item_reference", "id": named}])
+    respond(red, prompt={"id": "pmpt_1", "variables": variables})
+    with pytest.raises(openai.NotFoundError, match="File"):
+        respond(blue, prompt={"id": "pmpt_1", "variables": variables})
 
 
 @pytest.mark.parametrize(

@@ -227,6 +227,8 @@ class Admin:
         try:
             body = await asyncio.to_thread(_read, raw) if len(raw) > MOST_FIELDS else native(raw)
             dialect = _dialect(body, request.state.provider)
+        except BadValue as error:
+            raise GatewayError(413, str(error), "request_too_large") from None
         except (ValueError, RecursionError, BadMessages, UnknownFormat) as error:
             message = f"this is no request with a conversation ({type(error).__name__}): send a body as for a provider"
             raise GatewayError(400, message, "bad_body") from None
@@ -371,11 +373,12 @@ def _read(body: bytes) -> Any:
     """Return a large body; other threads run meanwhile.
 
     Raises:
-        ValueError: it is no JSON, or too much to be read while others wait.
+        BadValue: it is too much to be read while others wait.
+        ValueError: it is no JSON.
     """
     check_values(body)
     if len(body) > LONGEST_MESSAGE:  # which `opened` says of a message; here it is the whole of them that is read
-        raise BadValue(f"a body of more than {LONGEST_MESSAGE:,} bytes is not compacted here")
+        raise BadValue(f"a body of more than {LONGEST_MESSAGE:,} bytes is not compacted here: shorten it")
     return native(body)
 
 

@@ -49,7 +49,7 @@ from refold._gateway.upstream.client import Upstream, from_upstream, to_upstream
 from refold._gateway.upstream.response import UpstreamAborted
 from refold._gateway.upstream.tunnel import open_tunnel
 from refold._gateway.wire.routes import is_stateless, route
-from refold._gateway.wire.stored_ids import made_in_resource, stored_path
+from refold._gateway.wire.stored_ids import made_in_resource, stored_path, strings_in
 from refold._page.conversations import Conversations
 from refold.errors import SessionNotFound, StoreError, WriteConflict
 from refold.handlers import Handlers
@@ -385,9 +385,9 @@ class Gateway:
         if caller.max_body and length and length[0][1].isdigit() and int(length[0][1]) > caller.max_body:
             raise too_large(caller.max_body)
         body: AsyncIterator[bytes] | bytes | None = None
-        sent_body = b""
+        sent_body: Json = {}
         if has_body and tenant is not None and ((is_shared and stored is not None) or names_ids(stored, headers)):
-            body = sent_body = await self._checked_body(provider, tenant, head.scope, caller, receive)
+            body, sent_body = await self._checked_body(provider, tenant, head.scope, caller, receive)
             connected = WhileConnected(connection, receive)
         elif has_body:
             body = _parts(receive, self.settings.body_timeout, connected, caller.max_body)
@@ -396,7 +396,8 @@ class Gateway:
             known = frozenset(each.id for each in stored.ids)
 
             def fresh_ids(answer: Json) -> list[str]:  # and not what the client has named itself
-                return [id for id in made_in_resource(answer, known) if id.encode() not in sent_body]
+                texts = "\n".join(strings_in(sent_body))
+                return [id for id in made_in_resource(answer, provider, known) if id not in texts]
 
             claiming = ClaimingSend(self._ownership, tenant, send, fresh_ids, LONGEST_RESOURCE)
         begun = time.perf_counter()
@@ -412,8 +413,12 @@ class Gateway:
                     await claiming.close()
                 log_forwarded(where, answer.status, time.perf_counter() - begun)
 
-    async def _checked_body(self, provider: str, tenant: str, scope: Scope, caller: Caller, receive: Receive) -> bytes:
+    async def _checked_body(
+        self, provider: str, tenant: str, scope: Scope, caller: Caller, receive: Receive
+    ) -> tuple[bytes, Json]:
         """Return the whole body of a request about what a provider stores, in which every id is the caller's.
+
+        It is returned as it was sent, and as it reads.
 
         Raises:
             GatewayError: another one stands in it, or nobody can read it here.
@@ -427,9 +432,7 @@ class Gateway:
         if plain is None:
             message = "this body cannot be decompressed here: send it plain, or with gzip"
             raise GatewayError(415, message, "bad_encoding", CLOSE)
-        if plain.strip():
-            await self._ownership.check_json(provider, tenant, plain)
-        return raw
+        return raw, await self._ownership.check_json(provider, tenant, plain) if plain.strip() else {}
 
     async def _tunnel(
         self, head: _RequestHead, connection: ClientConnection | None, receive: Receive, send: Send

@@ -1,7 +1,11 @@
 import asyncio
 
+import pytest
+
+from refold._gateway.server.asgi import GatewayError
 from refold._gateway.server.ownership import Ownership
 from refold._gateway.settings import GatewaySettings
+from refold._gateway.wire.stored_ids import StoredId
 
 
 class SlowStore:
@@ -14,6 +18,9 @@ class SlowStore:
     async def claim(self, keys, owner):
         await self.go_on.wait()
         self.recorded += keys
+
+    async def owners(self, keys):
+        return dict.fromkeys(set(keys) & set(self.recorded), "team:red")
 
 
 async def two_answers():
@@ -32,3 +39,22 @@ async def two_answers():
 
 def test_no_answer_ends_before_its_ids_are_recorded_be_it_by_another_answers_write():
     asyncio.run(two_answers())
+
+
+async def claimed_by_another():
+    store = SlowStore()
+    store.go_on.set()
+    stored = StoredId("response", "resp_1")
+    await Ownership(GatewaySettings(), store, b"salt").claim("team:red", ["resp_1"])
+    ownership = Ownership(GatewaySettings(), store, b"salt")
+    await ownership.claim("team:blue", ["resp_1", "resp_2"], write=False)
+    with pytest.raises(GatewayError):
+        await ownership.check("openai", "team:blue", [stored])
+    await ownership.check("openai", "team:red", [stored])
+    await ownership.check("openai", "team:blue", [StoredId("response", "resp_2")])
+    with pytest.raises(GatewayError):
+        await ownership.check("openai", "team:red", [StoredId("response", "resp_2")])
+
+
+def test_what_is_not_yet_written_takes_no_id_from_the_owner_that_the_store_knows():
+    asyncio.run(claimed_by_another())

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import OrderedDict
+from contextlib import suppress
 from hashlib import blake2b
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -67,7 +68,7 @@ class Ownership:
         self._keeper = keeper
         self._salt = salt[:64]
         self._known: OrderedDict[str, tuple[str, float]] = OrderedDict()  # owner, and until when nobody is asked
-        self._unwritten: dict[str, str] = {}
+        self._unwritten: dict[str, str] = {}  # what the store, which decides who was first, has yet to record
         self._writing = asyncio.Lock()  # whoever comes meanwhile waits: their ids may be among those
         self._fresh = min(FRESH, settings.retention / 4) if settings.retention else FRESH
 
@@ -147,8 +148,7 @@ class Ownership:
         now = monotonic()
         for key in map(self._key, ids):
             if self._known.get(key, ("", 0.0))[1] < now and len(self._unwritten) < UNWRITTEN:
-                self._remember(key, owner)
-                self._unwritten[key] = owner
+                self._unwritten.setdefault(key, owner)
         if write and (self._unwritten or self._writing.locked()):
             async with self._writing:
                 await self._write()
@@ -167,17 +167,20 @@ class Ownership:
         missing = [key for key in keys if key not in owners]
         if not missing:
             return owners
+        unwritten = {key: self._unwritten[key] for key in missing if key in self._unwritten}
+        stored: dict[str, str] = {}
         try:
             stored = await self._keeper.owners(missing)
             own = [key for key, other in stored.items() if other == owner]
             if own and self._settings.retention:
                 await self._keeper.claim(own, owner)
         except StoreError:
-            message = "the store could not be asked whose an id of this request is: try again"
-            raise GatewayError(503, message, "store", [(b"retry-after", b"1")]) from None
+            if len(unwritten) < len(missing):
+                message = "the store could not be asked whose an id of this request is: try again"
+                raise GatewayError(503, message, "store", [(b"retry-after", b"1")]) from None
         for key, other in stored.items():
             self._remember(key, other)
-        return owners | stored
+        return owners | unwritten | stored
 
     def _remember(self, key: str, owner: str) -> None:
         self._known[key] = owner, monotonic() + self._fresh
@@ -186,15 +189,16 @@ class Ownership:
             self._known.popitem(last=False)
 
     async def _write(self) -> None:
-        writing, self._unwritten = self._unwritten, {}
         by_owner: dict[str, list[str]] = {}
-        for key, owner in writing.items():
+        for key, owner in self._unwritten.items():
             by_owner.setdefault(owner, []).append(key)
         for owner, keys in by_owner.items():
-            try:
+            with suppress(StoreError):  # counted and logged where it was raised; with the next ones it is tried again
                 await self._keeper.claim(keys, owner)
-            except StoreError:  # counted and logged where it was raised; with the next ones it is tried again
-                self._unwritten |= dict.fromkeys(keys, owner)
+                for key, first in (await self._keeper.owners(keys)).items():
+                    self._remember(key, first)
+                for key in keys:
+                    del self._unwritten[key]
 
     def _passes(self, provider: str) -> bool:
         """Tell whether an id that nobody is known to own may be used."""

@@ -38,6 +38,7 @@ __all__ = [
     "named_in_values",
     "not_found",
     "stored_path",
+    "strings_in",
 ]
 
 LARGE_VALUE = 64 * 1024  # bytes of a value, from which on it is searched before it is read
@@ -191,17 +192,31 @@ def made_in_event(data: bytes) -> list[str]:
     return made_in_answer(answer) + _texts([mapping(delta.get("container")).get("id")])
 
 
-def made_in_resource(resource: Json, known: Collection[str] = ()) -> list[str]:
+def made_in_resource(resource: Json, provider: str, known: Collection[str] = ()) -> list[str]:
     """Return the ids that the description of what is stored makes known: its own, and those of what came of it.
 
     `known` are the ids of its path. What is listed below them came of it; a list of everything makes nothing known.
     """
     file = mapping(resource.get("file"))
-    ids = [each.get(key) for each in (resource, file) for key in ("id", "name")]
+    keys = ("id", "name") if provider == "gemini" else ("id",)  # elsewhere a name is what a client likes
+    ids = [each.get(key) for each in (resource, file) for key in keys]
     ids += [resource.get(key) for key in ("output_file_id", "error_file_id")]
     for item in objects(resource.get("output")) + (objects(resource.get("data")) if known else []):
         ids += (item.get("id"), item.get("container_id"))
     return [id for text in _texts(ids) if (id := text.rpartition("/")[2]) not in known]
+
+
+def strings_in(value: object) -> Iterator[str]:
+    """Yield the strings that stand at keys and in lists of a JSON value."""
+    values = [value]
+    while values:
+        match values.pop():
+            case str(text):
+                yield text
+            case list(inner):
+                values += inner
+            case dict(inner):
+                values += inner.values()
 
 
 def not_found(stored: StoredId, provider: str) -> tuple[int, str, str]:
@@ -218,7 +233,8 @@ def not_found(stored: StoredId, provider: str) -> tuple[int, str, str]:
     return 404, f"{kind.capitalize()} with id '{id}' not found.", "not_found"
 
 
-def _named(value: object, *, items: bool = False, inline: bool = False) -> Iterator[StoredId]:
+def _named(value: object, *, items: bool = False, inline: bool = False, variables: bool = False) -> Iterator[StoredId]:
+    """Yield the ids that a value names; keys of `variables` are names of a client's choice, and hide nothing."""
     if isinstance(value, list):
         for each in value:
             if isinstance(each, (dict, list)):
@@ -227,19 +243,20 @@ def _named(value: object, *, items: bool = False, inline: bool = False) -> Itera
     if not isinstance(value, dict):
         return
     type, id = value.get("type"), value.get("id")
-    kind = type if isinstance(type, str) else ""
+    kind = type if isinstance(type, str) and not variables else ""
     if isinstance(id, str) and (items or kind == "item_reference" or kind in CONTENTS):
         is_whole = value.get(CONTENTS[kind]) if kind in CONTENTS else not value.keys() <= {"id", "type"}
         yield StoredId("item", id, inline=bool(is_whole) and kind != "item_reference")
     inline = inline or INLINE.fullmatch(kind) is not None
     for key, inner in value.items():
-        if key in OPAQUE or (key == "input" and kind.endswith("tool_use")):
+        if (key in OPAQUE and not variables) or (key == "input" and kind.endswith("tool_use")):
             continue
-        is_inline = inline or key == "annotations"
+        is_inline = inline or (key == "annotations" and not variables)
         if (named := KINDS.get(key)) is not None and not (key == "skill_id" and kind == "anthropic"):
             yield from _at(named, key, inner, is_inline)
         if isinstance(inner, (dict, list)):
-            yield from _named(inner, items=key in ITEMS, inline=is_inline)
+            is_variables = key == "variables" and not variables
+            yield from _named(inner, items=key in ITEMS, inline=is_inline, variables=is_variables)
 
 
 def _at(kind: str, key: str, value: object, inline: bool) -> Iterator[StoredId]:
