@@ -27,10 +27,12 @@ from refold._install.options import InstallOptions
 
 LINES = [f"step {number:05} of the build passed in {number * 7919 % 1000} ms" for number in range(700)]
 SERVED = "beside `refold mcp`"
-OPENING = {
-    "jsonrpc": "2.0", "id": 1, "method": "initialize",
-    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}},
-}  # fmt: skip
+OPENING = (
+    {"id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {},
+                                                 "clientInfo": {"name": "bench", "version": "1"}}},
+    {"method": "notifications/initialized"},
+    {"id": 2, "method": "tools/list"},
+)  # fmt: skip
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -69,16 +71,17 @@ def cases(installed: InstallOptions) -> dict[str, Callable[[], object]]:
                     tool_response={"stdout": text})  # fmt: skip
 
     program, words = installed.server
-    long, longest = output("\n".join(LINES)[:28_000]), output("\n".join(LINES * 10)[:280_000])
+    long, longer, longest = (output("\n".join(LINES * times)[: 28_000 * times]) for times in (1, 10, 100))
     return {
         "`python -c pass`": lambda: ran([installed.python, "-c", "pass"], b""),
         "hook: a short output": output("ok"),
         "hook: a session starts": hook("SessionStart", source="startup"),
         "hook: an output of 28,000 characters": long,
         f"hook: the same, {SERVED}": long,
-        "hook: an output of 280,000 characters": longest,
-        f"hook: the same output, {SERVED}": longest,
-        "`refold mcp`: to the answer of `initialize`": lambda: answered([program, *words]),
+        "hook: an output of 280,000 characters": longer,
+        f"hook: the same output, {SERVED}": longer,
+        "hook: an output of 2,800,000 characters": longest,
+        "`refold mcp`: to the answers of `initialize` and `tools/list`": lambda: answered([program, *words]),
     }
 
 
@@ -88,13 +91,17 @@ def ran(command: Sequence[str], content: bytes) -> None:
 
 
 def answered(command: Sequence[str]) -> None:
-    """Start a server, wait for its first answer, and end it; nothing else is waited for."""
+    """Start a server, wait until it has said what tools it has, and end it; nothing else is waited for."""
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdin is not None
         assert server.stdout is not None
-        server.stdin.write(json.dumps(OPENING).encode() + b"\n")
-        server.stdin.flush()
-        assert b"serverInfo" in server.stdout.readline()
+        for message in OPENING:
+            server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+            server.stdin.flush()
+            if "id" in message:
+                answer = json.loads(server.stdout.readline())
+                assert answer["id"] == message["id"]
+        assert answer["result"]["tools"]
         server.kill()
 
 

@@ -190,3 +190,36 @@ def test_what_the_newest_request_asks_for_in_words_stays():
     )
     (text,) = cut(said)
     assert "billing listens on port 7431" in text.split("\n")
+
+
+IN_PART = TruncateNew(tokens=10_000, looked_at=20_000)
+
+
+def test_of_a_very_long_output_the_ends_are_read_and_lines_with_errors_or_names_between_them():
+    said = ("u: Where is it?", 'a: looking | bash({"command": "grep -n find_keys src"}) as c1')
+    hidden = [*LINES[:900], "find_keys()", *LINES[900:1_100], "ValueError: the vault is closed", *LINES[1_100:]]
+    output = "\n".join(hidden)
+    (text,) = cut(view(*said, f"t: c1 = {output}"), IN_PART)
+    _, *lines = text.split("\n")
+    kept = [line for line in lines if not line.startswith("[…")]
+    left = [int(line.split()[1].replace(",", "")) for line in lines if line.startswith("[…")]
+    assert len(text) <= 5_000
+    assert (kept[0], kept[-1]) == (hidden[0], hidden[-1])
+    assert {"find_keys()", "ValueError: the vault is closed"} <= set(kept)
+    assert [line for line in hidden if line in set(kept)] == kept
+    assert len(kept) + sum(left) == len(hidden)
+
+
+def test_of_a_very_long_line_no_word_is_cut_where_the_reading_ended():
+    row = ", ".join(f'"name_{n}_of_a_row": "value_{n}_of_it"' for n in range(3_000))
+    (text,) = cut(view(output=row), IN_PART)
+    _, shown = text.split("\n", 1)
+    words = {word for piece in re.split(r"\[….*?…\]", shown) for word in re.findall(r"\w+", piece)}
+    assert words <= set(re.findall(r"\w+", row))
+    assert {"value_0_of_it", "value_2999_of_it"} <= words
+
+
+def test_a_very_long_output_without_words_keeps_its_ends():
+    (text,) = cut(view(output="x" * 90_000), IN_PART)
+    assert text.count("x") > 3_000
+    assert len(text) <= 5_000

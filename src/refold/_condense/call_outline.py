@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CLEARED",
     "PARTS",
+    "WRONG_SIGNS",
     "call_line",
     "content_line",
     "content_summary",
@@ -47,7 +48,7 @@ ERROR = re.compile(
 RAISED = re.compile(r"^(?:E\s+)?[\w.]*(?:Error|Exception)\b:.*$", re.M)
 # Looked for before the patterns, which are slower: without one of them the pattern finds nothing.
 RAISING = ("Error:", "Exception:")
-WRONG = (
+WRONG_SIGNS = (
     "rror", "xception", "fatal", "panic", "FAILED", "failed", "Traceback", "denied", "not found", "No such file",
     "cannot", "undefined",
 )  # fmt: skip
@@ -155,7 +156,7 @@ def first_error(text: str) -> str:
 
 def may_be_wrong(text: str) -> bool:
     """Tell quickly whether it is worth to look for an error in a text."""
-    return _any(WRONG, text)
+    return _any(WRONG_SIGNS, text)
 
 
 def _any(words: tuple[str, ...], text: str) -> bool:

@@ -28,7 +28,7 @@ from refold.core._speakers import speech
 from refold.core.messages import memoized
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from refold._salience.words import SpokenText
     from refold.core.messages import Message, Path, ToolResult
@@ -41,6 +41,7 @@ __all__ = [
     "extent",
     "harness_segments",
     "segments",
+    "segments_in_part",
     "segments_of",
     "split",
     "without_short_gaps",
@@ -51,6 +52,8 @@ WHOLE = 1_000  # bytes of a text that is one segment: its parts say little alone
 LONG_LINE = 600  # characters of a line that is cut; a shorter one is read as one: a row of a table, a paragraph
 DEEPEST = 12  # levels of JSON that are cut at their commas
 SHORT_GAP = 24  # characters that a marker takes as well
+# Where a text is read in part: characters around a word, and how many of each word.
+CHUNK, EACH = 2_000, 6
 OPENING = 100  # characters of a line in which JSON begins, behind a label or a time
 JSON = re.compile(r'[\[{]\s*["\[{]')
 JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]|,\s*')
@@ -83,6 +86,38 @@ class Segment(Struct, frozen=True, gc=False):
 def segments(text: str) -> tuple[Segment, ...]:
     """Return a text as adjacent segments in order: lines that follow each other, and parts of long lines."""
     return _segmented(text)
+
+
+def segments_in_part(text: str, ends: int, words: Iterable[str]) -> tuple[Segment, ...]:
+    """Return segments of a text: at its ends, `ends` characters together, and around the first of each of some words.
+
+    Those that begin or stop where the reading did, and not at a line, are left out.
+    """
+
+    def border(chunk: int) -> int:
+        at = min(chunk * CHUNK, len(text))
+        return text.rfind("\n", max(at - LONG_LINE, 0), at) + 1 or at
+
+    def read(start: int, stop: int) -> list[Segment]:
+        pieces = [
+            replace(piece, start=piece.start + start, stop=piece.stop + start) for piece in segments(text[start:stop])
+        ]
+        return pieces[not _at_line(text, start) : None if _at_line(text, stop) else -1]
+
+    half = max(ends // 2 // CHUNK, 1)
+    head, tail = border(half), border(max(len(text) // CHUNK - half, half))
+    chunks: set[int] = set()
+    for word in words:
+        at = head - len(word)
+        for _ in range(EACH):
+            at = text.find(word, at + len(word), tail)
+            if at < 0:
+                break
+            chunks.add(at // CHUNK + (at >= border(at // CHUNK + 1)))
+    between = [
+        piece for chunk in sorted(chunks) for piece in read(max(border(chunk), head), min(border(chunk + 1), tail))
+    ]
+    return (*read(0, head), *between, *read(tail, len(text)))
 
 
 def _segmented(text: str) -> tuple[Segment, ...]:

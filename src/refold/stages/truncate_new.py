@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from refold._condense.call_facts import reads
-from refold._condense.call_outline import ERROR, PARTS, call_line, may_be_wrong
+from refold._condense.call_outline import ERROR, PARTS, WRONG_SIGNS, call_line, may_be_wrong
 from refold._condense.placeholders import text_replaced
 from refold._condense.shorten import shorten
 from refold._condense.steering import scores_of, wanted_in
@@ -13,7 +13,7 @@ from refold._condense.view_positions import first_unseen, last_request
 from refold._salience.atoms import names_of
 from refold._salience.cover import Unit, choose
 from refold._salience.mentions import mentions_of
-from refold._salience.segments import excerpt, segments
+from refold._salience.segments import excerpt, segments, segments_in_part
 from refold.core.edits import Edit, Rewrite
 from refold.core.messages import Text, texts
 from refold.core.policy import Pure, require_counts, require_shares
@@ -34,6 +34,7 @@ HEAD, TAIL, WRONG = 0.3, 0.25, 0.2  # of what is kept: the beginning, the end, l
 WANTED = 0.3  # of what is kept: the lines that are asked for, and rare errors, before all else
 LONG = 400  # characters of a segment, on the average, from which segments are too coarse: words without end
 ROUNDS = 4  # of choosing fewer lines, until they fit
+NAMES = 24  # that are looked for between the ends of an output above `looked_at`: the longest, as they are the rarest
 
 
 class TruncateNew(Pure, frozen=True):
@@ -45,18 +46,21 @@ class TruncateNew(Pure, frozen=True):
     that the model has not answered yet is examined, so nothing that was sent changes, and the cost of a pass depends on
     the new output. Users' texts, images and files stay. The whole output stays in the transcript; the line before the
     rest names the id that recalls it. Nothing is cut if the goal is the whole budget.
+
+    Of an output of more than `looked_at` characters only the ends are read, and lines between them with signs of errors
+    or with names: this takes little longer for an output of any size.
     """
 
     tokens: int = 16_000  # agents' own caps are at 10,000 tokens (Codex) and 30,000 characters: those stay as they are
     command_tokens: int | None = None
     share: float = 0.2
     keep_share: float = 0.5
+    looked_at: int | None = None
 
     def __post_init__(self) -> None:
         require_shares(self, "share", "keep_share")
-        require_counts(self, "tokens", least=1)
-        if self.command_tokens is not None:
-            require_counts(self, "command_tokens", least=1)
+        optional = [name for name in ("command_tokens", "looked_at") if getattr(self, name) is not None]
+        require_counts(self, "tokens", *optional, least=1)
 
     def wakes(self, budget: Budget) -> int:
         """Return the least limit in tokens: with fewer new ones there is nothing to do."""
@@ -84,20 +88,25 @@ class TruncateNew(Pure, frozen=True):
         limit = most if call is not None and reads(call) else least
         if size <= limit:
             return
-        wanted = wanted_in(scores_of(view.transcript), (message.id, result.at))
         whole = text.count("\n") + 1
         opening = f"{PARTS} {call_line(call, result)}, {whole:,} lines; all of it is kept, recall {message.id}"
         room = max(int(limit * self.keep_share) - view.counter.text(f"{opening}\n"), 0)
         names = _relevant_names(view, message, result)
-        if size <= most and _much_is_wanted(text, names, wanted, room / size):
-            return
-        yield f"{opening}\n{_parts(text, room, view.counter, names, wanted)}"
+        wanted: tuple[int, ...] = ()
+        if self.looked_at and len(text) > self.looked_at:
+            rarest = sorted(names, key=lambda name: (-len(name), name))[:NAMES]
+            pieces = segments_in_part(text, self.looked_at, (*WRONG_SIGNS, *rarest))
+        else:
+            pieces = segments(text)
+            wanted = wanted_in(scores_of(view.transcript), (message.id, result.at))
+            if size <= most and _much_is_wanted(pieces, names, wanted, room / size):
+                return
+        yield f"{opening}\n{_parts(text, pieces, room, size, view.counter, names, wanted)}"
 
 
-def _much_is_wanted(text: str, names: frozenset[str], wanted: tuple[int, ...], share: float) -> bool:
+def _much_is_wanted(pieces: Sequence[Segment], names: frozenset[str], wanted: tuple[int, ...], share: float) -> bool:
     """Tell whether more than a share of a text is asked for, or named by the call or the request."""
     starts = set(wanted)
-    pieces = segments(text)
     wanted_chars = sum(piece.chars for piece in pieces if piece.start in starts or not piece.atoms.isdisjoint(names))
     return wanted_chars > share * sum(piece.chars for piece in pieces)
 
@@ -113,12 +122,14 @@ def _relevant_names(view: View, message: Message, result: ToolResult) -> frozens
     return names | names_of("\n".join(texts(request))) if request is not None and not request.results else names
 
 
-def _parts(text: str, limit: int, counter: Counter, names: frozenset[str], wanted: tuple[int, ...]) -> str:
-    """Return a text of at most `limit` tokens: chosen lines in their order, with markers between."""
-    pieces = segments(text)
-    if len(text) > LONG * len(pieces):
+def _parts(
+    text: str, pieces: Sequence[Segment], limit: int, size: int, counter: Counter, names: frozenset[str],
+    wanted: tuple[int, ...],
+) -> str:  # fmt: skip
+    """Return of a text of `size` tokens at most `limit`: chosen lines in their order, with markers between."""
+    if sum(piece.chars for piece in pieces) >= LONG * len(pieces):
         return shorten(text, limit, counter.text)
-    chars = limit * len(text) / max(counter.text(text), 1)
+    chars = limit * len(text) / size
     for _ in range(ROUNDS):
         chosen = excerpt(text, list(_chosen(text, pieces, chars, names, wanted)))
         size = counter.text(chosen)
