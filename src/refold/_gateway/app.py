@@ -125,6 +125,7 @@ class Gateway:
         self.failed: Exception | None = None  # why startup failed
         self.draining = False  # requests that run are answered, and no others taken
         self.running = 0  # requests
+        self.owns_process = False  # plans are made in another one, so that none delays a request
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or run from startup to shutdown."""
@@ -193,7 +194,7 @@ class Gateway:
 
         self.tracker.on_forget = forgotten
         deferred = DeferredRecall(settings, keeper, self.metrics)
-        self._planner = Planner(settings, handlers, keeper, self.metrics, lost, deferred)
+        self._planner = Planner(settings, handlers, keeper, self.metrics, lost, deferred, apart=self.owns_process)
         self._native = NativeCompaction(settings, self.tracker, keeper, self._planner, self.metrics)
         keeper.on_delete = self._native.expansion.forget
         self._ownership = Ownership(settings, keeper, self.tracker.salt)

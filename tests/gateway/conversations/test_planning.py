@@ -1,3 +1,4 @@
+import contextlib
 import gzip
 import json
 import multiprocessing
@@ -12,7 +13,9 @@ import pytest
 from refold._gateway import proxy
 from refold._gateway.conversations import planning
 from refold._text.text_cache import text_cache
+from refold.testing.provider import ScriptedProvider
 from tests.gateway.scripted_upstream import call, chat
+from tests.gateway.serving_process import serving
 
 
 @pytest.fixture
@@ -115,6 +118,52 @@ def test_the_process_for_large_plans_leaves_an_interrupt_to_the_gateway(gateway,
     again = call(serving.url, body=chat(10), headers={"x-refold-session": "other"})[1]
     assert again["x-refold-done"] == "compacted"
     assert made in multiprocessing.active_children()
+
+
+def test_a_process_that_is_replaced_or_killed_makes_every_plan_that_it_was_asked_for(gateway, all_large, monkeypatch):
+    monkeypatch.setattr(planning, "LARGE_TASKS", 2)
+    serving, _ = gateway(window=8_000, background=False)
+
+    def compacted(session):
+        return call(serving.url, body=chat(10), headers={"x-refold-session": session})[1]["x-refold-done"]
+
+    with ThreadPoolExecutor(5) as clients:
+        assert list(clients.map(compacted, "abcde")) == ["compacted"] * 5
+    (last,) = multiprocessing.active_children()
+    last.kill()
+    last.join()
+    assert [compacted(session) for session in "fg"] == ["compacted"] * 2
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="processes are told by /proc")
+def test_a_gateway_in_a_process_of_its_own_makes_plans_in_another_which_ends_with_it_though_it_is_killed():
+    def commands():
+        found = {}
+        for each in filter(str.isdigit, os.listdir("/proc")):
+            with (
+                contextlib.suppress(OSError),
+                open(f"/proc/{each}/stat") as stat,
+                open(f"/proc/{each}/cmdline") as command,
+            ):
+                found[int(each)] = int(stat.read().rpartition(")")[2].split()[1]), command.read()
+        return found
+
+    deadline, number, planners = time.monotonic() + 60, 0, []
+    with (
+        ScriptedProvider() as provider,
+        serving(provider.openai_url, "--window", "8k", "--no-background") as (own, url),
+    ):
+        while time.monotonic() < deadline and not planners:
+            headers = {"x-refold-session": f"s{number}"}
+            assert call(url, body=chat(10), headers=headers)[1]["x-refold-done"] == "compacted"
+            found = commands()
+            planners = [id for id, (parent, command) in found.items() if parent == own.pid and "spawn_main" in command]
+            number += 1
+        own.kill()
+    (planner,) = planners
+    while time.monotonic() < deadline and commands().get(planner, (0, ""))[1]:  # which a zombie has none of
+        time.sleep(0.05)
+    assert not commands().get(planner, (0, ""))[1]
 
 
 def test_a_compaction_by_hand_goes_on_when_one_beside_the_traffic_has_its_plan(gateway, controlled, tmp_path):

@@ -23,12 +23,14 @@ from refold.recovery._learned_windows import LearnedWindows
 from refold.sessions._saved_settings import settings_to_save
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from refold._gateway.settings import GatewaySettings
     from refold.core.budget import Limit
     from refold.core.counting import Counter
     from refold.core.policy import Policy
 
-__all__ = ["Bound", "Budgets"]
+__all__ = ["Bound", "Budgets", "load_vocabularies"]
 
 MODELS = ("gpt-4o",)  # whose vocabulary also stands for those of models that publish none
 SPLIT_WORD = "xqzjvkw8f3kq"  # a word that no vocabulary has whole, so that the table of its pieces is made as well
@@ -65,6 +67,12 @@ class Bound(Struct, frozen=True):
         return saved | {"trigger": self.trigger}
 
 
+def load_vocabularies(models: Collection[str] = MODELS) -> None:
+    """Load the vocabularies of some models; it takes 0.2 s of one call for each, in which no other thread runs."""
+    for model in models:
+        counter_for(model).text(SPLIT_WORD)
+
+
 class Budgets:
     """Answers what bounds a request."""
 
@@ -76,13 +84,9 @@ class Budgets:
         self._triggers = {ROUTES[route]: limit for route, limit in settings.route_triggers.items()}
 
     def load_vocabularies(self) -> None:
-        """Load the vocabularies of the models that the settings name, and of those that no setting names.
-
-        It takes 0.2 s of one call for each, in which no other thread runs.
-        """
+        """Load the vocabularies of the models that the settings name, and of those that no setting names."""
         settings = self._settings
-        for model in {*MODELS, *settings.windows, *settings.policies, *settings.triggers}:
-            counter_for(model).text(SPLIT_WORD)
+        load_vocabularies({*MODELS, *settings.windows, *settings.policies, *settings.triggers})
 
     def bound(
         self, model: str, max_output: int | None, policy: str = "", format: str = "", trigger: Limit | None = None,

@@ -45,7 +45,7 @@ __all__ = ["CompactionAborted", "Planner", "RunningCompaction"]
 
 MEASURED = 256  # plans whose time is remembered until they are in force
 WAITING = "waiting"  # why a compaction that the trigger has started did not take place
-AT_ONCE = 256 * 1024  # bytes that are read without leaving the event loop
+AT_ONCE = 64 * 1024  # bytes that are read without leaving the event loop
 PLAUSIBLE = 2  # a likely overflow is one where the request, as counted, fills at least one part in two of the window
 
 
@@ -69,10 +69,12 @@ class Planner:
         metrics: Metrics,
         lost: StaleThinking,
         plugin: RequestPlugin | None = None,
+        *,
+        apart: bool = False,
     ) -> None:
         self._settings = settings
         self._handlers = handlers
-        self._planning = Planning(summarizes=handlers.summarize is not None)
+        self._planning = Planning(summarizes=handlers.summarize is not None, apart=apart)
         self._keeper = keeper
         self._metrics = metrics
         self._lost = lost
@@ -410,7 +412,7 @@ class Planner:
             self.running[conversation.id] = running
         with self._metrics.compacting(), compaction_span(target.model, conversation.id, by, cause.value) as traced:
             try:
-                best = await self._planning.made_plan(work, conversation.format.name, len(conversation.body.body))
+                best = await self._planning.made_plan(work, len(conversation.body.body))
             except RefoldError as error:
                 conversation.begin_cooldown(conversation.measure(bound, fixed_part), bound.budget.window)
                 raise CompactionAborted(type(error).__name__) from error

@@ -1,82 +1,170 @@
-"""Makes plans beside the event loop: in a thread, or in a process of its own where the conversation is very large.
+"""Makes plans beside the event loop: in a process of its own, or in a thread.
 
-Python runs one thread at a time. A conversation of usual size is planned in a thread, which gives way every few
-milliseconds; but within one pass of a regular expression over a message of 20 MB no other thread runs, and all other
-clients wait for seconds. A plan is a pure value of what it is made from, so such a one is made in another process.
+Python runs one thread at a time. A thread that plans gives way every half millisecond, but not within one pass of a
+regular expression: while two threads planned conversations of 250 KB, every tenth request of others took 15 ms, and
+within one pass over a message of 20 MB no other thread runs for seconds. A plan is a pure value of what it is made
+from, so a gateway that has its process for itself makes plans in another one. That one holds nothing between two plans,
+and ends with the gateway, which it notices by the end of their connection.
 """
 
 from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
+import pickle
 import signal
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
-from pickle import PicklingError
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
-from refold import formats
-from refold._gateway.conversations.best_plan import best_plan
+from refold._gateway.conversations.best_plan import BestPlan, best_plan
+from refold._gateway.conversations.budgets import load_vocabularies
 from refold._text.text_cache import forget_texts
 
 if TYPE_CHECKING:
-    from refold._gateway.conversations.best_plan import BestPlan, PlanningInput
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import SpawnProcess
+
+    from refold._gateway.conversations.best_plan import PlanningInput
 
 __all__ = ["Planning"]
 
-LARGE = 4 * 1024 * 1024  # bytes of a request, from which on a process of its own makes the plan
+LARGE = 4 * 1024 * 1024  # bytes of a request, whose plan no thread makes, and no smaller one waits for
 AT_ONCE = 2  # plans at a time in threads: more take as long all together, and each takes turns from the event loop
 SUMMARIES = 32  # plans at a time of a gateway with a summarizer, for which each of them waits
-TASKS = 16  # plans after which that process is replaced, which gives its memory back
+LARGE_TASKS = 16  # plans after which the process for large ones is replaced, which gives its memory back
+TASKS = 4_000  # and that for the others, whose memory grows little
+NICE = 5  # by how much the processes yield to those that serve requests
 
 
 class Planning:
-    """Makes plans; it has a process of its own from the first large conversation on.
+    """Makes plans; it has a process of its own for large conversations, and with `apart` another one for all others.
 
     Its threads are its own too: plans that wait for a model keep nobody from the store, or from the name of a host.
     """
 
-    def __init__(self, *, summarizes: bool) -> None:
+    def __init__(self, *, summarizes: bool, apart: bool) -> None:
+        self._summarizes = summarizes
         self._threads = ThreadPoolExecutor(SUMMARIES if summarizes else AT_ONCE, "refold-plan")
-        self._pool: ProcessPoolExecutor | None = None
+        self._large = _PlanningProcess(LARGE_TASKS)
+        self._usual = _PlanningProcess(TASKS) if apart else None
 
-    async def made_plan(self, work: PlanningInput, format: str, size: int) -> BestPlan:
+    async def made_plan(self, work: PlanningInput, size: int) -> BestPlan:
         """Return the best plan for a request of so many bytes.
 
         Raises:
             Exception: what `best_plan` raises.
         """
         loop = asyncio.get_running_loop()
-        if size >= LARGE and work.handlers.summarize is None:  # that holds connections, which no other process can use
-            pool = self._pool = self._pool or self._new_pool()
-            natives = [message.native for message in work.messages]
-            try:
-                return await loop.run_in_executor(pool, _best_plan, replace(work, messages=()), natives, format)
-            except BrokenProcessPool:  # its process was killed; others may have a new one by now
-                if self._pool is pool:
-                    self._pool = None
-            except (PicklingError, AttributeError, TypeError):
-                pass  # a policy of others that cannot be sent to a process
+        process = self._large if size >= LARGE else self._usual
+        # a summarizer holds connections, which no other process can use; and nobody waits until a process has started
+        if process is not None and not self._summarizes and (size >= LARGE or process.is_ready()):
+            with suppress(_NotPlanned):
+                return await loop.run_in_executor(process.thread, process.made_plan, work)
         return await loop.run_in_executor(self._threads, copy_context().run, _plan_and_forget, work)
 
     def close(self) -> None:
-        """End the threads, and the process if there is one."""
+        """End the threads, and the processes if there are any."""
         self._threads.shutdown(wait=False, cancel_futures=True)
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            self._pool = None
-
-    def _new_pool(self) -> ProcessPoolExecutor:
-        context = multiprocessing.get_context("spawn")  # a fork would copy the locks of other threads
-        return ProcessPoolExecutor(1, context, initializer=_ignore_interrupt, max_tasks_per_child=TASKS)
+        for process in (self._large, self._usual):
+            if process is not None:
+                process.close()
 
 
-def _ignore_interrupt() -> None:
-    """Leave Ctrl-C, which a terminal sends to every process, to the gateway: it waits for plans under way."""
+class _NotPlanned(Exception):
+    """A plan that the other process could not be asked for, or that it did not live to make."""
+
+
+class _PlanningProcess:
+    """A process that makes one plan at a time, started for the first and replaced after so many."""
+
+    def __init__(self, tasks: int) -> None:
+        self.thread = ThreadPoolExecutor(1, "refold-plans")  # waits for the process
+        self._tasks = tasks
+        self._left = 0  # plans until it is replaced
+        self._running: tuple[SpawnProcess, Connection] | None = None
+        self._starting = False
+
+    def is_ready(self) -> bool:
+        """Tell whether the process has started, and start it if there is none."""
+        if self._running is None and not self._starting:
+            self._starting = True
+            self.thread.submit(self._started)
+        return self._running is not None
+
+    def made_plan(self, work: PlanningInput) -> BestPlan:
+        """Return the best plan. It waits, so it is called in the thread.
+
+        Raises:
+            _NotPlanned: the process cannot be sent this, as with policies of others, or it was killed.
+            Exception: what `best_plan` raises.
+        """
+        try:
+            connection = self._started()
+            connection.send(work)
+            outcome: BestPlan | Exception = connection.recv()
+        except (EOFError, OSError) as error:
+            self._end()
+            raise _NotPlanned from error
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise _NotPlanned from error
+        self._left -= 1
+        if not self._left:
+            self._end()
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def close(self) -> None:
+        """End the process, with the plan that it is making."""
+        self.thread.shutdown(wait=False, cancel_futures=True)
+        if self._running is not None:
+            self._running[0].terminate()  # and the thread ends with it
+
+    def _started(self) -> Connection:
+        if self._running is None:
+            try:
+                context = multiprocessing.get_context("spawn")  # a fork would copy the locks of other threads
+                connection, theirs = context.Pipe()
+                process = context.Process(target=_make_plans, args=(theirs,), name="refold-plans", daemon=True)
+                process.start()
+                theirs.close()
+                connection.recv()
+                self._running, self._left = (process, connection), self._tasks
+            finally:
+                self._starting = False
+        return self._running[1]
+
+    def _end(self) -> None:
+        if self._running is not None:
+            process, connection = self._running
+            self._running = None
+            connection.close()
+            process.terminate()
+            process.join()  # else it stays as a zombie
+
+
+def _make_plans(connection: Connection) -> None:
+    """Make the plans that come over a connection, until it ends.
+
+    Ctrl-C, which a terminal sends to every process, is left to the gateway: it waits for plans under way.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.nice(NICE)
+    load_vocabularies()
+    with suppress(EOFError, OSError):
+        connection.send(None)
+        while True:
+            connection.send(_outcome(connection.recv_bytes()))
+
+
+def _outcome(sent: bytes) -> BestPlan | Exception:
+    try:
+        return _plan_and_forget(pickle.loads(sent))  # noqa: S301 - from the gateway itself
+    except Exception as error:
+        return error
 
 
 def _plan_and_forget(work: PlanningInput) -> BestPlan:
@@ -85,8 +173,3 @@ def _plan_and_forget(work: PlanningInput) -> BestPlan:
         return best_plan(work)
     finally:
         forget_texts()
-
-
-def _best_plan(work: PlanningInput, natives: list[Any], format: str) -> BestPlan:
-    messages = formats.read(formats.find(format), natives).messages
-    return best_plan(replace(work, messages=messages))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["StoreAccess", "finished"]
 
-AT_ONCE = 256 * 1024  # bytes that are written to a store in memory without leaving the event loop
+AT_ONCE = 16 * 1024  # bytes that are written to a store in memory without leaving the event loop
 RETRY = 1.0  # seconds between two attempts to write to a store that has failed
 CHECKED = 1.0  # seconds for which a write that succeeded proves that others would
 T = TypeVar("T")

@@ -69,6 +69,9 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        if self._gateway.owns_process:
+            gc.collect()
+            gc.freeze()  # what exists by now stays, and need not be searched again and again for garbage
         self.ready.set()
 
 
@@ -105,10 +108,9 @@ class Serving:
             StoreError: the store cannot be used.
             UsageError: the settings cannot be used.
         """
-        gc.collect()
-        gc.freeze()  # what exists by now stays, and need not be searched again and again for garbage
         gc.set_threshold(GC_THRESHOLD)
         sys.setswitchinterval(SWITCH)
+        self.gateway.owns_process = True
         try:
             self._server.run(sockets=[self._socket])
         except SystemExit:  # raised by uvicorn where startup failed
