@@ -44,6 +44,13 @@ def test_what_a_tool_that_asks_the_user_gave_back_is_told_and_is_no_constraint()
     assert "## Standing constraints" not in text
 
 
+def test_of_what_a_tool_that_asks_the_user_gave_back_the_questions_and_answers_are_told():
+    given = 'You have answers: "Which padding?"="Both" selected preview: +--+, "Where?"="All". You can continue now.'
+    transcript = talk("u: start", 'a: x | AskUserQuestion({"questions": []}) as c1', f"t: c1 = {given}", "u: on")
+    text = digest_text(view_of(transcript, window=20_000), transcript.messages[:-1])
+    assert '- AskUserQuestion: "Which padding?"="Both", "Where?"="All"\n' in text
+
+
 def test_an_offer_is_answered_by_yes_or_no_and_a_question_by_a_word_of_it_or_a_few_words_right_behind_it():
     offer = "It is done. Want me to test the theme colors?"
     assert asked(offer, "the code block color was #b5bd68") == ""

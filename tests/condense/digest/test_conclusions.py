@@ -48,6 +48,8 @@ def test_what_an_answer_says_of_a_named_item_is_a_verdict(sentence):
         "`parse_header` is unused, so I'm deleting it.",
         "Here is what `parse_header` does:",
         "The header is empty.",
+        "`parse_header` is indeed present at line 315.",
+        "The issue described is related to how `parse_header` reads blank lines.",
         "Ich schaue, was `parse_header` ist.",
         "我来看 `parse_header` 是什么。",
     ],

@@ -211,7 +211,8 @@ def test_an_edit_that_never_worked_did_not_go_well_since_a_command_wrote_the_fil
     ]
     by_command = [f"a: x | {command('sed -i s/1/2/ a.py')} as c8", "t: c8 = exit code 0"]
     by_edit = ['a: x | edit({"path": "a.py", "old_string": "2", "new_string": ""}) as c9', "t: c9 = done"]
-    for later, mark in ((by_command, ""), (by_edit, " (went well later)")):
+    another = " (the file was changed in another way later)"
+    for later, mark in (([], ""), (by_command, another), (by_edit, " (went well later)")):
         transcript = talk("u: go", *refused, *later)
         (line,) = repeated_failures(view_of(transcript), transcript.messages)
         assert line == f"edit a.py failed 3 times: error: none{mark} (turn 1)"

@@ -164,3 +164,21 @@ def test_a_yes_to_a_section_of_a_plan_is_told_with_its_heading():
     assert accepted(talk("u: plan it", section, "u: yes", "a: ok")) == (
         "Section 3: the hook: Does this design work? → accepted in turn 2",
     )
+
+
+def test_a_few_words_that_point_at_something_are_told_with_the_turn_before_them():
+    work = ("a: x | edit(a.md) as c", "t: c = ok", "a: `a.md` tells it.")
+    before = "u: write in the docs how the terminal changes the contrast of our colors"
+    after = f'(after user turn 1: "{before[3:]}")'
+    assert ruled(before, *work, "u: needs to be set to 1") == [f"user turn 2: needs to be set to 1 {after}"]
+    assert ruled(before, *work, "u: no, the block should only stay") == [
+        f"user turn 2: no, the block should only stay {after}"
+    ]
+    assert ruled(before, *work, "u: never say contrast again") == ["user turn 2: never say contrast again"]
+
+
+def test_what_goes_where_is_a_ruling_also_in_words_that_reject():
+    words = "no, that is horrible.\ntools -> core/tools\nfuzzy.py, shell.py, config.py -> utils\nor what else?"
+    assert ruled("u: where should they go?", "a: All into `./lib/`.", f"u: {words}", "a: ok") == [
+        "user turn 2: no, that is horrible. tools -> core/tools fuzzy.py, shell.py, config.py -> utils or what else?"
+    ]

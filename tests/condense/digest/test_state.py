@@ -21,6 +21,11 @@ def test_the_last_intent_is_told_where_work_was_going_on():
     )
 
 
+def test_a_call_at_the_end_that_nothing_has_answered_says_so():
+    lines = told("u: go", "a: Now the two. | edit(a.py) as c1", "t: c1 = ok", "a: x | edit(b.py) as c2")
+    assert lines[1] == "last calls: edit a.py; edit b.py (no result yet)"
+
+
 def test_the_end_of_a_turn_is_told_as_such_and_a_limit_of_the_provider_is_no_state():
     lines = told("u: go", "a: I read it. | read(a.py) as c", "t: c = x", "a: All is mended.")
     assert lines == (

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.transcript import Transcript
 
-__all__ = ["YES_NO", "asks", "closing_questions", "last_question", "question_before"]
+__all__ = ["QUOTES", "YES_NO", "asks", "closing_questions", "last_question", "question_before"]
 
 QUESTION = 240  # characters of a question that are quoted
 OPTION_LENGTH = 120  # characters of the option that a letter or number stands for

@@ -113,7 +113,9 @@ SEEMS = re.compile(r"(?:it (?:seems|appears|looks)|what (?:this|that|it)) ?\b", 
 DESCRIBES = re.compile(  # what anybody sees at once
     r"\b(?:quite|very|fairly|rather) (?:large|long|complex|big)\b|"
     r"\b(?:contains?|includes?|has) (?:several|various|many|multiple|a number of|a lot of)\b|"
-    r"\bis (?:crucial|important|essential|responsible)\b",
+    r"\bis (?:crucial|important|essential|responsible)\b|"
+    r"\bis (?:indeed |already )?(?:present|defined|located|found|declared)\b|"
+    r"^the (?:task|issue|problem|goal|request)(?: described| reported)? (?:is|involves|requires|asks|says|describes)\b",
     re.I,
 )
 # Sentences that speak of the conversation, or offer and ask: no decision stands in them.

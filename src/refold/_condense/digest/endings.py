@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from refold.core.transcript import Transcript
 
-__all__ = ["carried_out", "outcome_lines", "rejected_turns", "rejections", "rejects"]
+__all__ = ["REVERTS", "carried_out", "outcome_lines", "rejected_turns", "rejections", "rejects"]
 
 BEHIND = 12  # messages behind a turn in the middle of work in which it is answered
 MOST = 150  # lines of one sort that are looked for
@@ -56,6 +56,11 @@ NO = re.compile(r"^\W*(?:no(?:pe)?|nah|nein|non|não|нет)\b\W*", re.I)
 FIRST_SENTENCE = re.compile(r"[^.!?。！？\n]*[.!?。！？]?")
 # How a turn begins that rejects what the assistant has done or said, behind words that begin any turn.
 LEADS = r"^\W*(?:(?:hm+|ok(?:ay)?|yeah|well|sorry|but|ah|oh|wait|hey|and|aber|mais|pero|mas|ma|но)\b[\s,.!…-]*)*"
+REVERTS = re.compile(  # the work of the turn before
+    r"\b(?:i (?:undid|reverted|rolled back|threw away)|(?:undo|revert|roll back) (?:that|this|it|your|the last|all)\b|"
+    r"scratch that|rückgängig|annule[rz]?\b|deshaz|desfaz|отмени)|元に戻|撤销|撤銷|되돌려",
+    re.I,
+)
 REJECTS = re.compile(
     LEADS + r"(?:no(?:pe)?\b(?![^.!\n]{0,40}\b"
     r"(?:need|problem|worries|rush|more|fine|good|ok(?:ay)?|leave|keep|right)\b)|nah\b|wrong\b|incorrect\b|"
@@ -71,9 +76,7 @@ REJECTS = re.compile(
     r"sbagliato|non funziona|intendevo|нет\b|неправильно|не (?:то|работает)\b|вс[её] (?:ещё|еще)|я имел|"
     r"違|いいえ|まだ|そうじゃな|不对|不對|不是|错了|錯了|还是|還是|아니|틀렸|여전히|안 ?돼)|"
     r"\bstill (?:looks?|shows?|fails?|broken|wrong|not|the same|get(?:ting)?|see(?:ing)?|doesn|isn|have the)\b|"
-    r"\b(?:i (?:undid|reverted|rolled back|threw away)|(?:undo|revert|roll back) (?:that|this|it|your|the last|all)\b|"
-    r"try again|"
-    r"rückgängig|annule[rz]?\b|deshaz|desfaz|отмени)|元に戻|撤销|撤銷|되돌려",
+    rf"\btry again\b|{REVERTS.pattern}",
     re.I,
 )
 STILL = re.compile(

@@ -44,6 +44,9 @@ NO_WORK = re.compile(
     re.I,
 )
 ASKERS = re.compile(r"^ask_?(?:user|followup|the_user|human)|user_?(?:question|input)$|^question$")  # tools, by name
+QUESTION_AND_ANSWER = re.compile(
+    r'"([^"\n]+)"="([^"]+)"'
+)  # a question with the user's answer, among words of the harness
 NO_WORK_LENGTH = 400  # characters: a longer text is an answer, whatever it begins with
 BARE = re.compile(r"(?!\w*skill)\S+ [\w\\-]+", re.I)  # a call with one plain word leads nowhere
 VALUE = re.compile(
@@ -90,7 +93,8 @@ def answers_by_tool(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
     results: dict[str, None] = {}
     for call, result in answered(view, reversed(messages)):
         if _asks_user(call.name) and not failed(call, result):
-            results[f"{call.name}: {one_line(result.text, LONGEST)}"] = None
+            pairs = (f'"{question}"="{answer}"' for question, answer in QUESTION_AND_ANSWER.findall(result.text))
+            results[f"{call.name}: {one_line(', '.join(pairs) or result.text, LONGEST)}"] = None
     return tuple(results)[:MOST]
 
 

@@ -53,6 +53,7 @@ MOST = 150  # outcomes that are looked for
 UNREPORTED = "no failure shown"  # of a check whose output says nothing
 EXPECTED = " (this was expected)"  # behind the outcome of a run that was to fail
 PASSED_LATER = " (went well later)"
+IN_ANOTHER_WAY = " (the file was changed in another way later)"  # behind edits that were refused to the end
 COMMAND = 90  # characters of a check that stands within a line of commands
 AT_END = 2_000  # characters at the end of a run's output, where it says whether it passed
 WENT_ON = 8  # commands that went well, after which a failed one of its own is not open
@@ -194,6 +195,7 @@ def repeated_failures(
     passed = passed_calls(view, messages) if passed is None else passed
     ways: dict[str, Counter[str]] = {}
     ends: dict[str, str] = {}
+    written = _last_written(view)
     for message in reversed(messages[-LOOKED_AT:]):
         at = index.get(message.id, -1)
         for call, result in answered(view, [message]):
@@ -204,13 +206,28 @@ def repeated_failures(
                 if line not in ends:
                     # a shell command that wrote the file does not show that the tool which failed works now
                     since = [each for place, each in passed if place > at and each and not each.looks]
-                    well = PASSED_LATER if _passed_later(call, result, since) else ""
+                    in_another_way = IN_ANOTHER_WAY if any(written.get(path, -1) > at for path in writes(call)) else ""
+                    well = PASSED_LATER if _passed_later(call, result, since) else in_another_way
                     ends[line] = f"{well}{f' (turn {turns[at]})' if at >= 0 and turns[at] else ''}"
     return tuple(
         f"{line} failed {some.total()} times{f': {how}' if (how := some.most_common(1)[0][0]) else ''}{ends[line]}"
         for line, some in ways.items()
         if some.total() >= SEVERAL
     )
+
+
+def _last_written(view: View) -> dict[str, int]:
+    """Return where the newest call stands that wrote each file of the last messages, whether it stays or leaves."""
+    messages = view.transcript.messages
+    start = max(len(messages) - LOOKED_AT, 0)
+    return {
+        path: at
+        for at, message in enumerate(messages[start:], start)
+        for call, result in answered(view, [message])
+        if not failed(call, result)
+        for path in writes(call)
+        if is_shell(call) or took_effect(call, result)
+    }
 
 
 def solved_checks(view: View) -> tuple[str, ...]:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from refold._condense.call_outline import one_line
 from refold._condense.digest.agreement import WORD, goes_on
 from refold._condense.digest.announcements import HEADING
-from refold._condense.digest.answers import YES_NO, asks, closing_questions, last_question, question_before
+from refold._condense.digest.answers import QUOTES, YES_NO, asks, closing_questions, last_question, question_before
 from refold._condense.digest.conclusions import BECAUSE, prose
-from refold._condense.digest.endings import carried_out
+from refold._condense.digest.endings import REVERTS, carried_out
 from refold._condense.digest.gist import names_something, sentences_of_answer, tells
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.turns import turn_numbers
@@ -40,6 +40,7 @@ RULING = 220  # characters of a sentence that sets how things are to be; a longe
 WHOLE_SHARE = 0.02  # of the goal, for turns that are quoted whole; chosen by hand
 WHOLE = 400  # characters of a turn that is quoted whole where one of its sentences does
 LONG = 1_500  # characters of a turn that is a task of its own, or mostly pasted
+FEW = 10  # words of a turn that may say nothing without the one before it
 FEWEST = 4  # words of such a sentence, or signs of one without blanks
 NEAR = 12  # messages before a turn in which the answer that ended the last one stands
 EACH = 3  # such sentences of one turn
@@ -56,11 +57,6 @@ LASTING = re.compile(
 )
 QUOTED_FROM = 80  # messages before a turn that may be quoted in it
 UPON = 140  # characters of a question that a ruling answers
-REVERTS = re.compile(  # the work of the turn before
-    r"\b(?:i (?:undid|reverted|rolled back|threw away)|(?:undo|revert|roll back) (?:that|this|it|your|the last|all)\b|"
-    r"scratch that|rückgängig|annule[rz]?\b|deshaz|desfaz|отмени)|元に戻|撤销|撤銷|되돌려",
-    re.I,
-)
 SETS = re.compile(  # how a user sets a value or makes a choice, where no pin says so
     r"\b(?:use [^.,;\n]{1,60}(?:, no |, not |(?: and)? not )|(?:needs?|ought) to (?:be|use|have|support|go)\b|"
     r"let['’]?s (?:use|go with|keep|drop|leave|skip|apply)|"
@@ -73,6 +69,7 @@ SETS = re.compile(  # how a user sets a value or makes a choice, where no pin sa
     r"にして|使って|不用|用.{1,20}不要|쓰지|사용해",
     re.I,
 )
+MAPS = re.compile(r"\w[ \t]+(?:->|→)[ \t]+\w")  # what goes where
 # One of these stands in what they find in ASCII, in small letters: most turns have none, and need no search.
 REVERTING = (
     *("undid", "reverted", "rolled back", "threw away", "undo ", "revert ", "roll back", "scratch that"),
@@ -96,6 +93,9 @@ VOICE = re.compile(
     re.I,
 )
 ABOUT = re.compile(r"^[^.?!\n]*\b(?:this|these|the following)\b[^.?!\n]*[?？]\s", re.I)  # asks about what follows
+POINTS = re.compile(  # at something that was named before
+    r"^\W*(?:no(?:pe)?|needs?|should|must|has to|have to)\b|\b(?:it|that|this|them|these|those)\b", re.I
+)
 QUOTING = 8  # words in a row that are quoted, and not said by chance
 SYMPTOM = re.compile(
     r"\b(?:does ?n['’]?t|does not|is ?n['’]?t|is not|seems? to|pops up|crash\w*|there is a (?:bug|problem)|"
@@ -150,8 +150,8 @@ def rulings(view: View, staying: Sequence[Message]) -> Iterator[str]:
             if (message.id, each) not in replaced and not _is_quoted(each, earlier) and not _is_over(each)
         ]
         question = _answered_by(transcript, message, before)
-        upon = f' (to: "{question}")' if question else ""
         whole = own_text(message).strip()
+        upon = f' (to: "{question}")' if question else _request_before(transcript, whole, numbers[message.id])
         quoting = len(own) < len(_rulings(message)) or pasted_spans(whole)
         if own and len(whole) <= WHOLE and not quoting and (room := room - view.counter.text(whole)) >= 0:
             own = [whole]
@@ -213,6 +213,15 @@ def _reason_for(answer: Message, proposal: str) -> str:
         (one_line(WHY.sub("", each).rstrip("."), UPON) for each in sentences if tells(each) and each not in proposal),
         "",
     )
+
+
+def _request_before(transcript: Transcript, text: str, turn: int) -> str:
+    """Return the turn before one of a few words that name nothing: what they are about was said there."""
+    if len(text.split()) > FEW or names_something(text) or not POINTS.search(text):
+        return ""
+    turns = turn_numbers(transcript)
+    previous = next((own_text(each) for each in transcript.messages if turns.get(each.id) == turn - 1), "")
+    return f' (after user turn {turn - 1}: "{one_line(previous.translate(QUOTES), UPON)}")' if previous else ""
 
 
 @memoized
@@ -285,8 +294,14 @@ def _rulings(message: Message) -> tuple[str, ...]:
         sentence
         for each in sentences_of(without_pasted(text))
         if len(sentence := each.strip()) <= RULING
-        and (sentence in pinned or (_may_hold(sentence, SETTING) and SETS.search(sentence)))
-        and not (sentence.endswith(("?", "？")) or ASKING.match(sentence) or (asking and not VOICE.search(sentence)))
+        and (
+            MAPS.search(sentence)
+            or (
+                (sentence in pinned or (_may_hold(sentence, SETTING) and SETS.search(sentence)))
+                and (not asking or VOICE.search(sentence))
+            )
+        )
+        and not (sentence.endswith(("?", "？")) or ASKING.match(sentence))
         and (len(sentence) if UNSPACED.search(sentence) else len(sentence.split())) >= FEWEST
     )
 

@@ -42,6 +42,7 @@ DONE_LENGTH = 300  # characters of the tasks that are done, the newest at the en
 PLAN_LENGTH = 120  # characters of a plan's title, or of what the user said to it
 SINCE_COMMIT, NOTHING_CHANGED = "changed since the last commit: ", "nothing seen"
 ITEM_OF, OPEN = "item ", ("open finding: ", LISTED_OPEN)  # how lines of what a request or an answer lists begin
+WAITED_FOR = " (no result yet)"  # behind a call at the end that nothing has answered
 WENT_WELL = ", which went well"  # behind a commit that the last words announced
 PROSE = (".md", ".mdx", ".rst", ".txt")
 BEFORE_EDITS = " (before the last edits)"
@@ -185,8 +186,10 @@ def _last_words(view: View) -> Iterator[str]:
         command = text_call(message)
         own = (command,) if command and command.call_id in ends else message.calls
         own = tuple(call for call in own if not lists_tasks(call))
+        unknown = "" if ends else WAITED_FOR
         calls += [
-            check_line(call) + _of_command(view, position, call) + ends.get(call.call_id, "") for call in reversed(own)
+            check_line(call) + _of_command(view, position, call) + ends.get(call.call_id, unknown)
+            for call in reversed(own)
         ]
         if message.role == "assistant" and (words := _stated(message)):
             if ends.get("") and announces(SENTENCE.split(words)[-1]):
