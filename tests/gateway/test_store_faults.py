@@ -12,6 +12,7 @@ from sqlalchemy import event
 from refold._gateway.conversations.plan_store import PlanStore
 from refold._gateway.conversations.tracker import ConversationTracker
 from refold._gateway.observability.metrics import Metrics
+from refold._gateway.server.asgi import BodyMemory
 from refold.errors import StoreCorrupt
 from refold.sessions import open_store
 from refold.testing.provider import ScriptedProvider
@@ -37,7 +38,7 @@ def until(true, seconds=15):
 
 def stored_plans(place, conversation):
     with open_store(place) as store:
-        keeper = PlanStore(store, Metrics(ConversationTracker(1_000)))
+        keeper = PlanStore(store, Metrics(ConversationTracker(1_000), BodyMemory(0)))
         return [plan.id for plan in keeper._reader.load(conversation).plans]
 
 

@@ -106,6 +106,8 @@ def acting(command: Callable[..., Any]) -> Callable[..., Any]:
                      metavar="SECONDS", help="Time for running requests after SIGTERM or Ctrl-C."),
         click.option("--max-body", type=options.Megabytes(), default=64.0, show_default=True,
                      help="Largest body of a request; a number of megabytes, or with a unit as in 512k or 1G."),
+        click.option("--body-memory", type=options.Megabytes(), default=512.0, show_default=True,
+                     help="Memory for bodies of requests at a time; when it is full, requests get 503."),
         click.option("--memory", type=options.Megabytes(), default=512.0, show_default=True,
                      help="Memory for conversations; those used least recently leave it first."),
         click.option("--recall-rounds", type=click.IntRange(1), default=3, show_default=True, metavar="N",
@@ -245,7 +247,7 @@ def gateway_settings(acts: dict[str, Any], **more: Any) -> GatewaySettings:
     upstreams = {provider: url or _from_environment(provider) or UPSTREAMS[provider] for provider, url in named.items()}
     _summarizer(acts["summarizer"], acts["summarizer_url"])
     store = acts.pop("store") or _default_store()
-    acts["max_body"], acts["memory"] = (round(acts[name] * options.MEGABYTE) for name in ("max_body", "memory"))
+    acts |= {name: round(acts[name] * options.MEGABYTE) for name in ("max_body", "body_memory", "memory")}
     files = {provider: acts.pop(name) for provider, name in zip(UPSTREAMS, KEY_FILES, strict=True)}
     keys = {provider: key for provider, file in files.items() if (key := _key(provider, file))}
     tokens = acts.pop("token_file") or default_file()

@@ -170,11 +170,14 @@ class Admin:
         """Return the decompressed body of a request, which has so many bytes at most."""
         headers, settings = dict(request.scope["headers"]), self._settings
         most = min(request.state.caller.max_body or settings.max_body, settings.max_body, most)
-        body = await read_body(request.receive, headers, most, settings.body_timeout, settings.upload_timeout)
+        timeouts, share = (settings.body_timeout, settings.upload_timeout), request.state.share
+        body = await read_body(request.receive, headers, most, share, *timeouts)
         encoding = headers.get(b"content-encoding", b"")
         plain = await self._exchanges.decompressed(body, encoding, most) if encoding else body
         if plain is None:
             raise GatewayError(415, "this body cannot be decompressed: send it plain, or with gzip", "bad_encoding")
+        if encoding:
+            share.take(len(plain))
         return plain
 
     def _options(self, request: Request) -> RequestOptions:

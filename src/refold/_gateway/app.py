@@ -32,6 +32,7 @@ from refold._gateway.proxy import Exchanges
 from refold._gateway.recall.deferred import DeferredRecall
 from refold._gateway.server.asgi import (
     CLOSE,
+    BodyMemory,
     ClientDisconnected,
     GatewayError,
     error_response,
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
 
     from refold._gateway.conversations.conversation import Conversation
     from refold._gateway.native.compaction import NativeExchange
-    from refold._gateway.server.asgi import Headers
+    from refold._gateway.server.asgi import BodyShare, Headers
     from refold._gateway.server.auth import Admission, Caller
     from refold._gateway.server.connection import ClientConnection
     from refold._gateway.server.request_headers import RequestOptions
@@ -116,7 +117,8 @@ class Gateway:
     def __init__(self, settings: GatewaySettings) -> None:
         self.settings = settings
         self.tracker = ConversationTracker(settings.memory)
-        self.metrics = Metrics(self.tracker)
+        self._bodies = BodyMemory(settings.body_memory)
+        self.metrics = Metrics(self.tracker, self._bodies)
         self._auth = Auth(settings)
         self._budgets = Budgets(settings)
         self._upstream: Upstream
@@ -260,7 +262,8 @@ class Gateway:
                 await self._tunnel(head, connection, receive, send)
                 return
             if head.serves == "upstream":
-                await self._forward(head, connection, receive, send)
+                with self._bodies.share() as share:
+                    await self._forward(head, connection, share, receive, send)
                 return
         except GatewayError as error:
             provider = (head.route if head is not None else _route_of(scope)).dialect.provider
@@ -282,8 +285,10 @@ class Gateway:
             path = head.path if head.path != PAGE else f"{PAGE}/"
             await self._page({**scope, "root_path": PAGE, "path": unquote(path)}, receive, send)
             return
-        state = {**scope.get("state", {}), "provider": head.route.dialect.provider, "caller": head.caller}
-        await self._admin.app({**head.scope, "path": unquote(head.path), "state": state}, receive, send)
+        with self._bodies.share() as share:
+            state = {"provider": head.route.dialect.provider, "caller": head.caller, "share": share}
+            state = {**scope.get("state", {}), **state}
+            await self._admin.app({**head.scope, "path": unquote(head.path), "state": state}, receive, send)
 
     def _read_head(self, scope: Scope) -> _RequestHead:
         """Return what the head of a request says, if it may be served.
@@ -357,7 +362,7 @@ class Gateway:
         return admission
 
     async def _forward(
-        self, head: _RequestHead, connection: ClientConnection | None, receive: Receive, send: Send
+        self, head: _RequestHead, connection: ClientConnection | None, share: BodyShare, receive: Receive, send: Send
     ) -> None:
         """Forward a request without a conversation: both bodies pass as they arrive, of any size the caller may send.
 
@@ -388,7 +393,7 @@ class Gateway:
         body: AsyncIterator[bytes] | bytes | None = None
         sent_body: Json = {}
         if has_body and tenant is not None and ((is_shared and stored is not None) or names_ids(stored, headers)):
-            body, sent_body = await self._checked_body(provider, tenant, head.scope, caller, receive)
+            body, sent_body = await self._checked_body(provider, tenant, head.scope, caller, share, receive)
             connected = WhileConnected(connection, receive)
         elif has_body:
             body = _parts(receive, self.settings.body_timeout, connected, caller.max_body)
@@ -415,7 +420,7 @@ class Gateway:
                 log_forwarded(where, answer.status, time.perf_counter() - begun)
 
     async def _checked_body(
-        self, provider: str, tenant: str, scope: Scope, caller: Caller, receive: Receive
+        self, provider: str, tenant: str, scope: Scope, caller: Caller, share: BodyShare, receive: Receive
     ) -> tuple[bytes, Json]:
         """Return the whole body of a request about what a provider stores, in which every id is the caller's.
 
@@ -427,12 +432,14 @@ class Gateway:
         headers: dict[bytes, bytes] = dict(scope["headers"])
         settings = self.settings
         most = min(caller.max_body or settings.max_body, settings.max_body)
-        raw = await read_body(receive, headers, most, settings.body_timeout, settings.upload_timeout)
+        raw = await read_body(receive, headers, most, share, settings.body_timeout, settings.upload_timeout)
         encoding = headers.get(b"content-encoding", b"")
         plain = await self._exchanges.decompressed(raw, encoding, most) if encoding else raw
         if plain is None:
             message = "this body cannot be decompressed here: send it plain, or with gzip"
             raise GatewayError(415, message, "bad_encoding", CLOSE)
+        if encoding:
+            share.take(len(plain))
         return raw, await self._ownership.check_json(provider, tenant, plain) if plain.strip() else {}
 
     async def _tunnel(
@@ -467,26 +474,29 @@ class Gateway:
         receive: Receive,
         send: Send,
     ) -> None:
-        if connection is not None and connection.has_whole_body:
-            raw = await read_body(receive, {}, chat.max_body, None)
-        else:
-            timeouts = self.settings.body_timeout, self.settings.upload_timeout
-            raw = await read_body(receive, dict(scope["headers"]), chat.max_body, *timeouts)
-        begun = time.perf_counter()
-        encoding = chat.encoding
-        plain = await self._exchanges.decompressed(raw, encoding, chat.max_body) if encoding else raw
-        exchange = Exchange(
-            head.route, chat.url, chat.headers, chat.options, raw, plain, tenant=self._tenant(head.caller)
-        )
-        with WhileConnected(connection, receive):
-            native = await self._native.begin(exchange) if self._native.may_concern(exchange) else None
-            if native is None:
-                await self._exchanges.run(exchange, send, begun)
-            elif native.wish.now and head.route.kind != "count":
-                response = await self._compacted(native, begun)
-                await response(scope, receive, send)
+        with self._bodies.share() as share:
+            if connection is not None and connection.has_whole_body:
+                raw = await read_body(receive, {}, chat.max_body, share, None)
             else:
-                await self._exchanges.run(native.exchange, send, begun)
+                timeouts = self.settings.body_timeout, self.settings.upload_timeout
+                raw = await read_body(receive, dict(scope["headers"]), chat.max_body, share, *timeouts)
+            begun = time.perf_counter()
+            plain: bytes | None = raw
+            if chat.encoding:
+                plain = await self._exchanges.decompressed(raw, chat.encoding, chat.max_body)
+                share.take(len(plain or b""))
+            exchange = Exchange(
+                head.route, chat.url, chat.headers, chat.options, raw, plain, tenant=self._tenant(head.caller)
+            )
+            with WhileConnected(connection, receive):
+                native = await self._native.begin(exchange) if self._native.may_concern(exchange) else None
+                if native is None:
+                    await self._exchanges.run(exchange, send, begun)
+                elif native.wish.now and head.route.kind != "count":
+                    response = await self._compacted(native, begun)
+                    await response(scope, receive, send)
+                else:
+                    await self._exchanges.run(native.exchange, send, begun)
 
     async def _compacted(self, native: NativeExchange, begun: float) -> Response:
         """Return the answer to a request that asks for a compaction alone.

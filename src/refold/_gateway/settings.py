@@ -55,11 +55,12 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     model that writes summaries for policies that use one, called at `summarizer_url` or where `summarizer_provider` is
     reached; secrets are redacted unless `redact` is off.
     `store` is a file or a database URL, None keeps everything in memory; `store_key` encrypts originals in the store,
-    `retention` is after how many seconds without use a conversation is forgotten (0: never). `max_body` and `memory`
-    are bytes; `timeout` is seconds without a byte from upstream (V12), `connect_timeout` and `body_timeout` seconds
-    for the connection and between parts of a client's body, `upload_timeout` those for all of it; `connections` is the
-    largest number of connections to upstream (0: no limit) and `keepalive` how many seconds an idle one is kept. When
-    the gateway is told to end, requests that run have `drain_timeout` seconds.
+    `retention` is after how many seconds without use a conversation is forgotten (0: never). `max_body`, `body_memory`
+    (of all bodies held at a time) and `memory` (of conversations) are bytes; `timeout` is seconds without a byte from
+    upstream (V12), `connect_timeout` and `body_timeout` seconds for the connection and between parts of a client's
+    body, `upload_timeout` those for all of it; `connections` is the largest number of connections to upstream (0: no
+    limit) and `keepalive` how many seconds an idle one is kept. When the gateway is told to end, requests that run have
+    `drain_timeout` seconds.
 
     Raises:
         UsageError: an address open to others without a token, an upstream that is no http(s) URL, a route or policy
@@ -105,6 +106,7 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     store_key: str = ""
     retention: float = 0.0
     max_body: int = 64 * 1024 * 1024
+    body_memory: int = 512 * 1024 * 1024
     memory: int = 512 * 1024 * 1024
     timeout: float = 720.0  # V12
     connect_timeout: float = 20.0

@@ -11,6 +11,7 @@ from refold._gateway.conversations.plan_store import PlanStore
 from refold._gateway.conversations.store_access import finished
 from refold._gateway.conversations.tracker import ConversationTracker
 from refold._gateway.observability.metrics import Metrics
+from refold._gateway.server.asgi import BodyMemory
 from refold._gateway.wire.body import opened
 from refold.errors import WriteConflict
 from refold.sessions import MemoryStore
@@ -50,7 +51,7 @@ class Leases:
 @pytest.fixture
 def held():
     store = Leases()
-    keeper = PlanStore(store, Metrics(ConversationTracker(1_000)))
+    keeper = PlanStore(store, Metrics(ConversationTracker(1_000), BodyMemory(0)))
     return store, keeper, Conversation("conv_1", formats.find("openai-chat"), "", opened(BODY, "messages"))
 
 
@@ -125,7 +126,7 @@ def test_work_in_a_thread_is_waited_for_by_who_is_cancelled():
 def test_a_conversation_that_another_session_continues_keeps_no_other_from_its_end():
     now = [0.0]
     with MemoryStore(lambda: now[0]) as store:
-        keeper = PlanStore(store, Metrics(ConversationTracker(1_000)))
+        keeper = PlanStore(store, Metrics(ConversationTracker(1_000), BodyMemory(0)))
         for id in ("conv_a", "conv_b", "conv_c"):
             store.create(id, "openai-chat")
         store.write("conv_b", (), renew="mine")

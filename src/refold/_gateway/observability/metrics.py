@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from refold._gateway.conversations.tracker import ConversationTracker
     from refold._gateway.observability.shared_figures import SharedFigures
+    from refold._gateway.server.asgi import BodyMemory
     from refold.core.plan import Plan
     from refold.models._usage_report import UsageReport
 
@@ -64,7 +65,7 @@ class Times(Collector):
 class Metrics:
     """Counts what a gateway does; what every request counts is kept aside until somebody asks."""
 
-    def __init__(self, tracker: ConversationTracker) -> None:
+    def __init__(self, tracker: ConversationTracker, bodies: BodyMemory) -> None:
         self.shared: SharedFigures | None = None
         registry = self._registry = CollectorRegistry()
         self.requests = Counter(
@@ -98,6 +99,9 @@ class Metrics:
         ).set_function(lambda: sum(each.thrashing is not None for each in tracker.all()))
         Gauge("refold_conversation_bytes", "Bytes of conversations in memory", registry=registry).set_function(
             lambda: tracker.size
+        )
+        Gauge("refold_body_bytes", "Bytes of bodies of requests in memory", registry=registry).set_function(
+            lambda: bodies.size
         )
         self.thrashes = Counter(
             "refold_thrashes", "Conversations whose fixed content left so little that they were compacted too often",

@@ -12,11 +12,15 @@ from refold._gateway.wire.routes import error_body
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import TracebackType
+    from typing import Self
 
     from starlette.types import Message, Receive
 
 __all__ = [
     "CLOSE",
+    "BodyMemory",
+    "BodyShare",
     "ClientDisconnected",
     "GatewayError",
     "Headers",
@@ -30,6 +34,7 @@ __all__ = [
 
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 CLOSE: Headers = [(b"connection", b"close")]  # the rest of the request is not awaited
+OVERLOADED = 2  # seconds after which a request for which there was no room may be sent again
 
 
 class GatewayError(Exception):  # ends a request, like an HTTP status
@@ -46,15 +51,65 @@ class ClientDisconnected(Exception):  # no response can be sent any more
     """The client has closed its connection."""
 
 
+class BodyMemory:
+    """The memory of a gateway for bodies of requests, of which `limit` bytes may be held at a time.
+
+    Bytes count from their arrival on. Who announces many and sends none takes nothing from others.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.size = 0  # bytes that are held
+
+    def share(self) -> BodyShare:
+        """Return what one request holds, which is nothing yet."""
+        return BodyShare(self)
+
+
+class BodyShare:
+    """What one request holds of the memory for bodies, to the end of a block: `with memory.share() as share: ...`."""
+
+    __slots__ = ("_memory", "_size")
+
+    def __init__(self, memory: BodyMemory) -> None:
+        self._memory = memory
+        self._size = 0
+
+    def take(self, size: int) -> None:
+        """Hold so many bytes more; a request that is alone may hold any number.
+
+        Raises:
+            GatewayError: all requests together would hold more than they may (503).
+        """
+        memory = self._memory
+        if memory.size + size > memory.limit and memory.size > self._size:
+            message = f"this gateway is at work on {memory.limit:,} bytes of requests, its limit: send it again later"
+            raise GatewayError(503, message, "overloaded", [*CLOSE, (b"retry-after", b"%d" % OVERLOADED)])
+        memory.size += size
+        self._size += size
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self._memory.size -= self._size
+        self._size = 0
+
+
 async def read_body(
-    receive: Receive, headers: Mapping[bytes, bytes], limit: int, timeout: float | None, whole: float | None = None
+    receive: Receive,
+    headers: Mapping[bytes, bytes],
+    limit: int,
+    share: BodyShare,
+    timeout: float | None,
+    whole: float | None = None,
 ) -> bytes:
     """Return a request's whole body; the timeouts, in seconds, are for each part and for the whole of it.
 
     Without a timeout it is known to have arrived, and needs no headers that announce it.
 
     Raises:
-        GatewayError: it is longer than the limit (413), or does not arrive in time (408).
+        GatewayError: it is longer than the limit (413), does not arrive in time (408), or there is no room (503).
         ClientDisconnected: the client left before it was complete.
     """
     announced = headers.get(b"content-length", b"")
@@ -74,6 +129,7 @@ async def read_body(
         size += len(chunk)
         if size > limit:
             raise too_large(limit)
+        share.take(len(chunk))
         if not message.get("more_body"):
             return b"".join((*chunks, chunk)) if chunks else chunk
         chunks.append(chunk)

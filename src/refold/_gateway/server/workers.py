@@ -115,7 +115,8 @@ class Workers:
 def share(settings: GatewaySettings, count: int) -> GatewaySettings:
     """Return the settings of each of so many workers, which together use what one may."""
     connections = max(settings.connections // count, 1) if settings.connections else 0  # 0 is no limit
-    return replace(settings, memory=settings.memory // count, connections=connections)
+    memory, bodies = settings.memory // count, settings.body_memory // count
+    return replace(settings, memory=memory, body_memory=bodies, connections=connections)
 
 
 def _work(
