@@ -299,13 +299,6 @@ def test_an_entry_that_is_no_message_is_named_by_its_position():
         refold.compact([MESSAGES[1], "hello"], budget=100, format="openai-chat")
 
 
-def test_a_message_of_an_sdk_is_refused_with_the_way_to_its_fields():
-    with pytest.raises(BadMessages, match=r"message 0 is an entry of type Said \(`.model_dump\(exclude_none=True\)`"):
-        refold.compact([Said()], budget=100, format="openai-chat")
-    with pytest.raises(UnknownFormat, match="model_dump"):
-        refold.compact([Said()], budget=100)
-
-
 def test_a_usage_report_of_an_sdk_is_read_as_its_fields_are():
     plain = refold.check(MESSAGES, window=100_000, usage={"prompt_tokens": 9_000})
     assert refold.check(MESSAGES, window=100_000, usage=Said()) == plain

@@ -4,12 +4,13 @@ from itertools import pairwise
 
 import pytest
 from msgspec.structs import replace
+from openai.types.chat import ChatCompletionMessage
 
 import refold
 from refold import policies
 from refold.adapt import Track, rewind_state
 from refold.core.budget import Share
-from refold.errors import CannotFit, ContextOverflow, RefoldError, StalePlan, UnknownOption, UnreadablePlan, UsageError
+from refold.errors import CannotFit, ContextOverflow, StalePlan, UnknownOption, UnreadablePlan, UsageError
 from tests.compaction.test_meter import Counting
 
 WINDOW = 16_000
@@ -340,16 +341,6 @@ def test_what_is_no_option_item_or_state_is_refused():
     assert Track(window=WINDOW).fold([]).messages == []
 
 
-class SDKMessage:
-    """A message as an SDK returns it: an object that lists its fields when it is iterated."""
-
-    def __iter__(self):
-        return iter({"role": "assistant", "content": "Hello."}.items())
-
-    def model_dump(self, **_):
-        return dict(self)
-
-
-def test_an_answer_that_is_appended_as_the_object_of_an_sdk_is_refused_as_what_it_is():
-    with pytest.raises(RefoldError, match=r"message 1, an entry of type SDKMessage \(`.model_dump"):
-        Track(window=WINDOW).fold([{"role": "user", "content": "Hello."}, SDKMessage()])
+def test_an_answer_that_is_appended_as_the_object_of_an_sdk_is_a_message():
+    said = ChatCompletionMessage(role="assistant", content="Hello.")  # lists its fields when it is iterated
+    assert Track(window=WINDOW).fold([{"role": "user", "content": "Hello."}, said]).messages[1] is said

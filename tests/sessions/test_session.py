@@ -1,6 +1,7 @@
 import copy
 
 import pytest
+from openai.types.chat import ChatCompletionMessage
 
 import refold
 from refold import formats, policies
@@ -181,12 +182,11 @@ def test_what_cannot_be_kept_is_refused_and_named_and_nothing_is_kept(store, mes
     assert len(session(store, opened.id).messages) == 1
 
 
-def test_a_message_of_an_sdk_is_refused_with_the_way_to_its_fields(store):
-    class Said:
-        def model_dump(self): ...
-
-    with pytest.raises(BadMessages, match=r"message 0 cannot be stored as JSON.*give its .model_dump"):
-        Session(store).append([Said()])
+def test_a_message_of_an_sdk_is_kept_as_the_json_that_the_sdk_sends(store):
+    said = ChatCompletionMessage(role="assistant", content="Hello.")
+    opened = session(store)
+    opened.append([user("hi"), said])
+    assert opened.view()[1] == session(store, opened.id).view()[1] == {"role": "assistant", "content": "Hello."}
 
 
 def test_one_message_instead_of_a_list_is_refused(store):
@@ -478,3 +478,39 @@ def test_a_repr_has_the_counts_and_no_text(store):
     assert repr(opened) == "<Session 's': messages=0, plans=0, format=None, policy='refold'>"
     opened.append([user("a secret")])
     assert repr(opened) == "<Session 's': messages=1, plans=0, format='openai-chat', policy='refold'>"
+
+
+def calls_of_anthropic():
+    asked = {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "/src/a.py"}}
+    found = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "a line of the file"}
+    return [{"role": "assistant", "content": [asked]}, {"role": "user", "content": [found]}]
+
+
+def test_a_session_takes_the_format_of_the_first_messages_that_show_one(store):
+    opened = session(store)
+    other = session(store, opened.append([user("Read the file.")]) and opened.id)
+    assert opened.format == "openai-chat"
+    opened.append(calls_of_anthropic())
+    assert opened.format == "anthropic"
+    assert opened.view() == [user("Read the file."), *calls_of_anthropic()]
+    assert refold.violations(opened.view()) == ()
+    assert opened.check().tokens == refold.check(opened.view(), window=4_000, policy="opal").tokens
+    other.refresh()
+    again = session(store, opened.id)
+    assert other.format == again.format == "anthropic"
+    assert again.view() == other.view() == opened.view()
+    assert again.check().tokens == other.check().tokens == opened.check().tokens
+
+
+def test_a_session_keeps_the_format_that_it_was_opened_with(store):
+    opened = session(store, format="openai-chat")
+    opened.append([user("Read the file.")])
+    opened.append(calls_of_anthropic())
+    assert opened.format == "openai-chat"
+
+
+def test_a_session_whose_stored_ids_would_change_keeps_its_format(store):
+    opened = session(store)
+    opened.append([{"role": "user", "content": [{"type": "text", "text": "Read the file."}]}])
+    opened.append([{"type": "function_call", "call_id": "c", "name": "read", "arguments": "{}"}])
+    assert session(store, opened.id).view() == opened.view()

@@ -145,6 +145,10 @@ class Meter:
 
     def _seen(self, messages: Messages) -> Request:
         known = self._known(messages)
+        if self._options.format is None and self._request is not None:
+            assumed = self._request.format
+            if formats.detect_again(assumed, messages, known) is not assumed:
+                known, self._request = 0, None
         if known < len(self._natives):
             self._forget(known)
         if self._request is None:

@@ -161,7 +161,7 @@ def assemble_result(
     newest = plans[-1]
     if not newest.empty:
         untouched = {
-            id(message.native): message for message in view if message.native is not None and not message.patches
+            id(message.passed): message for message in view if message.native is not None and not message.patches
         }
         _refuse_new_violations(
             shape, transcript, [untouched.get(id(native)) or shape.read(native, MessageId("written")) for native in out]

@@ -314,7 +314,10 @@ class Track(Generic[Item]):
         shape = self._format
         transcript = Transcript(self._transcript.messages[:start]) if start < len(self._natives) else self._transcript
         if natives:
-            shape = shape or format_for(natives, self._options.format)
+            if shape is None:
+                shape = format_for(natives, self._options.format)
+            elif self._options.format is None and (other := formats.detect_again(shape, natives, start)) is not shape:
+                shape, transcript, self._meters, self._view = other, Transcript(), None, ViewCache()
             transcript = formats.read(shape, natives, transcript)
         if not self._keys and not self.plans and (state := self._stored_state(transcript)):
             self._restore(self._readable(state))

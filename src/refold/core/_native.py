@@ -1,11 +1,12 @@
-"""Types of values that a caller passes in the provider's own shape."""
+"""Values that a caller passes in the provider's own shape: their types, and objects of an SDK as the JSON it sends."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import is_
 from typing import Any, Protocol, TypeAlias
 
-__all__ = ["Messages", "SDKValue", "SystemPrompt", "ToolDefinitions"]
+__all__ = ["Messages", "SDKValue", "SystemPrompt", "ToolDefinitions", "as_json"]
 
 
 class SDKValue(Protocol):
@@ -15,11 +16,31 @@ class SDKValue(Protocol):
         """Return the fields as JSON values."""
 
 
-Messages: TypeAlias = Sequence[Mapping[str, Any]]
-"""A list of the provider's messages, each a mapping as the provider's API takes it."""
+Messages: TypeAlias = Sequence[Mapping[str, Any] | SDKValue]
+"""A list of the provider's messages: mappings as the provider's API takes them, or objects of its SDK.
+
+A mapping may hold objects too, as in `{"role": "assistant", "content": response.content}`.
+"""
 
 SystemPrompt: TypeAlias = str | Sequence[Mapping[str, Any]] | Mapping[str, Any] | SDKValue
 """A system prompt kept apart from the messages: a text, a list of blocks, or an object with parts."""
 
 ToolDefinitions: TypeAlias = Sequence[Mapping[str, Any] | SDKValue] | Mapping[str, Any]
 """Tool definitions in the provider's shape: a list of them, or Bedrock's `toolConfig`."""
+
+
+def as_json(value: Any) -> Any:
+    """Return a value with the SDK objects in it as the JSON that the SDK sends; the very same value where it has none.
+
+    Like the SDKs, it leaves out fields that nothing has set, and those that the SDK marks as its own (`parsed`).
+    """
+    if isinstance(value, dict):
+        changed = {key: new for key, old in value.items() if type(old) is not str and (new := as_json(old)) is not old}
+        return {**value, **changed} if changed else value
+    if isinstance(value, list | tuple):
+        entries = [as_json(entry) for entry in value]
+        return value if all(map(is_, entries, value)) else entries
+    if (dump := getattr(value, "model_dump", None)) is None or isinstance(value, type):
+        return value
+    own = getattr(value, "__api_exclude__", None)
+    return dump(mode="json", by_alias=True, exclude_unset=True, exclude=own, warnings=False)

@@ -210,6 +210,7 @@ class Message(Struct, frozen=True, omit_defaults=True, dict=True):
 
     A message whose parts are all tool results has the role "tool" in every format. A message that
     we made has a note and no native object. `patches` are the edits so far, in order.
+    `sdk_object` is what the caller passed where that is or holds an object of an SDK; `native` is then its JSON.
     """
 
     id: MessageId
@@ -218,6 +219,7 @@ class Message(Struct, frozen=True, omit_defaults=True, dict=True):
     note: Note | None = None
     native: Any = None
     patches: tuple[Patch, ...] = ()
+    sdk_object: Any = None
 
     def __post_init__(self) -> None:
         if self.role not in ROLES:
@@ -248,6 +250,11 @@ class Message(Struct, frozen=True, omit_defaults=True, dict=True):
         if not (own or inside):
             return ()
         return tuple([part for part in (*own, *inside) if part.state or part.anchor or part.loads])
+
+    @property
+    def passed(self) -> Any:
+        """What the caller passed: an SDK's object, or the native object; None for a message that we made."""
+        return self.native if self.sdk_object is None else self.sdk_object
 
     @property
     def anchor(self) -> Opaque | None:

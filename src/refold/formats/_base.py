@@ -112,7 +112,7 @@ class Lens:
         if message.native is None:
             return self.invent(message)
         if not message.patches:
-            return message.native
+            return message.passed
         if not message.parts and any(patch.to is None and not patch.at for patch in message.patches):
             role: Role = "user" if message.role == "tool" else message.role  # nothing is left of it, not even its kind
             return self.invent(Message(message.id, role, (Text(EMPTY),)))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from refold.core._json import string_of
+from refold.core._native import as_json
 from refold.errors import BadMessages
 from refold.formats._base import get, json_text, put
 
@@ -74,11 +75,12 @@ def close_body(format: Format, request: RequestBody, messages: Sequence[object],
 
 def system_text(system: object) -> str:
     """Return the words of a system prompt, whether a string, blocks, or an object with parts."""
-    match system:
+    prompt: Any = as_json(system)
+    match prompt:
         case str():
-            return system
+            return prompt
         case list():
-            return "\n".join(text for text in map(system_text, system) if text)
+            return "\n".join(text for text in map(system_text, prompt) if text)
         case {"parts": parts}:
             return system_text(parts)
         case {"text": str(text)}:
@@ -88,7 +90,7 @@ def system_text(system: object) -> str:
         case None:
             return ""
         case _:
-            return json_text(system)
+            return json_text(prompt)
 
 
 def tools_text(tools: object, loaded: Container[str] = ()) -> str:
@@ -99,6 +101,7 @@ def tools_text(tools: object, loaded: Container[str] = ()) -> str:
     https://developers.openai.com/api/docs/guides/tools-tool-search), so of those only the ones named in `loaded` are in
     the text; a namespace of OpenAI's keeps its name and description.
     """
+    tools = as_json(tools)
     loaded_tools = _loaded(tools, loaded) if isinstance(tools, list) else tools
     return json_text(loaded_tools) if loaded_tools else ""
 

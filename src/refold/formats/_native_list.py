@@ -39,23 +39,26 @@ def assemble_with_sources(
     """
     natives: list[Any] = []
     sources: list[MessageId] = []
+    newest: Any = None  # the last entry as JSON
     sent = False  # the last entry has a part that a client sent
     last: Message | None = None
     pieces = _pieces(format, messages)
     for piece in _in_turns(pieces) if alternate and not format.traits.alternates else pieces:
-        native = format.write(piece)
+        written = format.write(piece)
+        native = written if piece.sdk_object is None or piece.patches else piece.native
         if (
             last is not None
             and (alternate or format.traits.alternates)
             and (speaker := format.speaker(native))
-            and format.speaker(natives[-1]) == speaker
+            and format.speaker(newest) == speaker
             and (alternate or not _neighbors(format, last, piece))
         ):
-            natives[-1] = format.join(natives[-1], native)
+            newest = natives[-1] = format.join(newest, native)
             if piece.native is not None and not sent:
                 sources[-1], sent = piece.id, True
         else:
-            natives.append(native)
+            natives.append(written)
+            newest = native
             sources.append(piece.id)
             sent = piece.native is not None
         last = piece

@@ -8,10 +8,13 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Protocol
 
+from msgspec.structs import replace
+
 from refold._rules.pairing import Pairing
 from refold._text.suggestions import did_you_mean
 from refold.core._annotations import recovered
 from refold.core._json import mapping
+from refold.core._native import as_json
 from refold.core._surrogates import repair_surrogates_in_message
 from refold.core.messages import Message
 from refold.core.transcript import Transcript, chain
@@ -25,13 +28,13 @@ if TYPE_CHECKING:
     from refold.core.view import FormatTraits, Rule
     from refold.formats._base import Body
 
-__all__ = ["Format", "broken", "detect", "find", "names", "open_calls", "read"]
+__all__ = ["Format", "broken", "detect", "detect_again", "find", "names", "open_calls", "read"]
 
 
 class Format(Protocol):
     """A lens on one provider's messages, with what the provider demands of a list of them.
 
-    `read` is total: it takes any dict. `write` returns `message.native` itself where nothing was edited. `marks` are
+    `read` is total: it takes any dict. `write` returns `message.passed` itself where nothing was edited. `marks` are
     keys of which every native object has one. `volatile` are keys that move between calls without changing what was
     said; they are no part of a message's identity.
     """
@@ -102,18 +105,23 @@ def detect(messages: Sequence[object]) -> Format:
     Raises:
         UnknownFormat: they look like none; the message says what was seen.
     """
-    formats = [find(name) for name in names()]
-    strange: list[int] = []
-    for position, native in enumerate(messages):
-        for format in formats if isinstance(native, dict) else ():
-            if format.recognizes(native):
-                return format
-        if not (isinstance(native, dict) and isinstance(native.get("role"), str) and "content" in native):
-            strange.append(position)
-    if messages and not strange:
-        return find("anthropic" if _cached(messages) else "openai-chat")
-    seen = f"message {strange[0]}, {_seen(messages[strange[0]])}" if strange else "an empty list"
+    if (format := _recognized(messages)) is not None:
+        return format
+    natives = list(map(as_json, messages))
+    strange = next((position for position, native in enumerate(natives) if not _is_plain(native)), None)
+    if messages and strange is None:
+        return find("anthropic" if _cached(natives) else "openai-chat")
+    seen = "an empty list" if strange is None else f"message {strange}, {_seen(messages[strange])}"
     raise UnknownFormat(f"the format cannot be told from {seen}: name one of {', '.join(names())}")
+
+
+def detect_again(assumed: Format, messages: Sequence[object], known: int) -> Format:
+    """Return the format of a list that has grown beyond its first `known` messages, whose format was assumed.
+
+    It is another one where the new messages are the first that can only be of one format.
+    """
+    format = _recognized(messages[known:])
+    return assumed if format in (None, assumed) or _recognized(messages[:known]) is not None else format
 
 
 def read(
@@ -136,15 +144,18 @@ def read(
     messages = list(known.messages)
     parent, read_one = known.tip, format.read
     for position in range(len(messages), len(natives)):
-        native = natives[position]
+        passed = natives[position]
+        native = _json_of(passed, position - first)
         if not isinstance(native, dict) or not any(mark in native for mark in format.marks):
             raise BadMessages(
-                f"message {position - first} is {_seen(native)}, which {format.name} does not have: "
+                f"message {position - first} is {_seen(passed)}, which {format.name} does not have: "
                 "pass messages as they are sent"
             )
         identity = _identity(format, native, position - first)
         parent = chain(parent, identity)
         message = read_one(native, parent)
+        if native is not passed:
+            message = replace(message, sdk_object=passed)
         if b"\\u" in identity and (b"\\ud" in identity or b"\\uD" in identity):  # a long text is searched once
             message = repair_surrogates_in_message(message)
         messages.append(recovered(message))
@@ -163,13 +174,39 @@ def open_calls(format: Format, messages: Sequence[Message]) -> tuple[ToolCall, .
     return tuple(call for rule in rules for call in rule.open_calls(messages))
 
 
+def _recognized(messages: Sequence[object]) -> Format | None:
+    """Return the format that one of the messages can only be of; None where all have plain role and content."""
+    formats = [find(name) for name in names()]
+    for position, passed in enumerate(messages):
+        native = _json_of(passed, position)
+        for format in formats if isinstance(native, dict) else ():
+            if format.recognizes(native):
+                return format
+    return None
+
+
+def _is_plain(native: object) -> bool:
+    return isinstance(native, dict) and isinstance(native.get("role"), str) and "content" in native
+
+
+def _json_of(passed: object, position: int) -> Any:
+    try:
+        return as_json(passed)
+    except RecursionError:
+        raise _nested_too_deeply(position) from None
+
+
 def _identity(format: Format, native: object, position: int) -> bytes:
     try:
         return format.identity(native)
     except RecursionError:
-        raise BadMessages(
-            f"message {position} is nested too deeply for JSON, or holds itself: pass messages as they are sent"
-        ) from None
+        raise _nested_too_deeply(position) from None
+
+
+def _nested_too_deeply(position: int) -> BadMessages:
+    return BadMessages(
+        f"message {position} is nested too deeply for JSON, or holds itself: pass messages as they are sent"
+    )
 
 
 def _cached(messages: Sequence[Any]) -> bool:
@@ -182,8 +219,7 @@ def _cached(messages: Sequence[Any]) -> bool:
     )
 
 
-def _seen(native: object) -> str:
-    if isinstance(native, dict):
-        return f"an entry with the keys {', '.join(map(str, native))}" if native else "an entry without keys"
-    how = " (`.model_dump(exclude_none=True)` makes it one of the provider's)" if hasattr(native, "model_dump") else ""
-    return f"an entry of type {type(native).__name__}{how}"
+def _seen(passed: object) -> str:
+    if isinstance(passed, dict):
+        return f"an entry with the keys {', '.join(map(str, passed))}" if passed else "an entry without keys"
+    return f"an entry of type {type(passed).__name__}"

@@ -41,11 +41,13 @@ class Appended(Struct, frozen=True, omit_defaults=True, tag="appended"):
 
     `under` are the plans that the request was sent under which they answer, None for the active ones; `settings` is a
     digest of system prompt and tools then. Both tell later whether thinking may be sent again (`core.preserved`).
+    `format` is that of the session from now on, where these are the first messages to show it.
     """
 
     ids: tuple[MessageId, ...]
     under: tuple[PlanId, ...] | None = None
     settings: str = ""
+    format: str = ""
 
 
 class Planned(Struct, frozen=True, omit_defaults=True, tag="planned"):

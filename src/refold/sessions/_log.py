@@ -75,11 +75,12 @@ class Log:
         *,
         under: tuple[PlanId, ...] | None = None,
         settings: str = "",
+        format: str = "",
     ) -> None:
         """Append messages that follow the one with the id `after`; `natives` are their native objects."""
-        head = self.store.append(self.session, messages, after, under=under, settings=settings)
+        head = self.store.append(self.session, messages, after, under=under, settings=settings, format=format)
         self.natives.update(zip((message.id for message in messages), natives, strict=True))
-        self._apply_write(head, Appended(tuple(message.id for message in messages), under, settings))
+        self._apply_write(head, Appended(tuple(message.id for message in messages), under, settings, format))
 
     def record(self, plan: Plan, expect: int, renew: str = "", seconds: float = 0.0) -> Log:
         """Activate a plan that took so long to make.

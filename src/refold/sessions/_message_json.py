@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from refold.core._native import as_json
 from refold.core.messages import texts
 from refold.errors import BadMessages
 from refold.sessions._stores.protocol import StoredMessage
@@ -20,6 +21,8 @@ __all__ = ["has_late_results", "native_and_json", "searchable_text", "stored_mes
 def native_and_json(messages: Sequence[object]) -> tuple[list[Any], list[str]]:
     """Return native objects and their JSON text; JSON text stays as it is, objects are written as ASCII.
 
+    An object of an SDK is kept as the JSON that the SDK sends.
+
     Raises:
         BadMessages: it is not a list, or a message is not JSON.
     """
@@ -30,8 +33,7 @@ def native_and_json(messages: Sequence[object]) -> tuple[list[Any], list[str]]:
         try:
             native, text = _native_and_json(message)
         except (TypeError, ValueError, RecursionError) as error:
-            how = "; give its .model_dump(exclude_none=True)" if hasattr(message, "model_dump") else ""
-            raise BadMessages(f"message {place} cannot be stored as JSON: {error}{how}") from error
+            raise BadMessages(f"message {place} cannot be stored as JSON: {error}") from error
         natives.append(native)
         written.append(text)
     return natives, written
@@ -74,6 +76,7 @@ def _native_and_json(message: object) -> tuple[Any, str]:
         native = json.loads(message)
         text = message if isinstance(message, str) else message.decode()
         return native, text if text.isascii() or _is_utf8(text) else json.dumps(native)
+    message = as_json(message)
     text = json.dumps(message)  # ASCII: a lone surrogate and NUL are text like any other
     # tuples, keys that are numbers, lone surrogates: the conversation is what is read back, as after a reload
     back = json.loads(text)

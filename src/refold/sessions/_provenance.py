@@ -14,6 +14,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from refold._compaction.result import fold_plans
+from refold.core._native import as_json
 from refold.core._preserved_thinking import Sent, bound_parts, without_stale
 from refold.core.transcript import canonical
 
@@ -30,7 +31,7 @@ __all__ = ["Provenance", "digest_of_settings"]
 
 def digest_of_settings(format: Format, system: object, tools: object) -> str:
     """Return a digest of what stands before the messages of a request; cache marks are no part of it."""
-    return blake2b(canonical([system, tools], format.volatile), digest_size=8).hexdigest()
+    return blake2b(canonical(as_json([system, tools]), format.volatile), digest_size=8).hexdigest()
 
 
 class Provenance:

@@ -10,6 +10,7 @@ import msgspec
 
 from refold import policies
 from refold._compaction.options import Options
+from refold.core._native import as_json
 from refold.core.budget import Budget, Limit
 from refold.core.messages import MessageId
 from refold.core.policy import Policy
@@ -72,18 +73,11 @@ def _written(name: str, value: object) -> Any:
             return value if isinstance(value, str) else None
         case (("system" | "tools"), _):
             try:
-                return json.loads(json.dumps(value, default=_dumped))
+                return json.loads(json.dumps(as_json(value)))
             except (TypeError, ValueError, RecursionError):
                 return None
         case _:
             return value
-
-
-def _dumped(value: object) -> Any:
-    """Return an SDK's object as its fields."""
-    if not hasattr(value, "model_dump"):
-        raise TypeError(f"no JSON of {type(value).__name__}")
-    return value.model_dump(mode="json", exclude_none=True, by_alias=True)
 
 
 def _read(name: str, value: object) -> Any:

@@ -43,7 +43,8 @@ class MessageCache:
 
     def extend(self, log: Log, longer: Transcript, natives: Sequence[object]) -> None:
         """Add messages that were just appended."""
-        if len(longer) == len(log.state.ids) and longer.tip == log.state.tip:
+        read = len(self.natives) + len(natives) == len(longer)  # all that was stored before
+        if read and len(longer) == len(log.state.ids) and longer.tip == log.state.tip:
             self.transcript = longer
             self.natives += natives
         else:
@@ -133,6 +134,7 @@ class SessionMeters:
     """Two meters under one set of options: of the view, and of the originals where plans make the two differ."""
 
     def __init__(self, options: Options, format: str | None) -> None:
+        self.format = format
         known = asdict(replace(options, format=format))
         self._options: MeterOptions = {name: known[name] for name in MeterOptions.__optional_keys__}  # type: ignore[assignment]
         self.view_meter = SessionMeter(**self._options)

@@ -53,8 +53,8 @@ def next_head(head: Head, write: Write, now: float) -> Head:
     seq = head.seq + 1
     moved = replace(head, seq=seq, touched=now)
     match write.entry:
-        case Appended(ids=ids):
-            return replace(moved, tip=ids[-1], messages=head.messages + len(ids))
+        case Appended(ids=ids, format=format):
+            return replace(moved, tip=ids[-1], messages=head.messages + len(ids), format=format or head.format)
         case Planned():
             return replace(moved, revision=seq)
         case Rewound(to=to):

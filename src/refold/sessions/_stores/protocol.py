@@ -129,8 +129,9 @@ class Store(Protocol):
         *,
         under: tuple[PlanId, ...] | None = None,
         settings: str = "",
+        format: str = "",
     ) -> Head:
-        """Append messages after the expected newest message; for `under` and `settings` see `Appended`."""
+        """Append messages after the expected newest message; for the other arguments see `Appended`."""
 
     def record(self, session: str, plan: Plan, expect: int, renew: str = "") -> Head:
         """Activate a plan, unless plans have changed since the expected revision; newer messages do not matter."""
@@ -242,9 +243,10 @@ class Writing:
         *,
         under: tuple[PlanId, ...] | None = None,
         settings: str = "",
+        format: str = "",
     ) -> Head:
         """Append messages after the message that is expected to be the newest."""
-        entry = Appended(tuple(message.id for message in messages), under, settings)
+        entry = Appended(tuple(message.id for message in messages), under, settings, format)
         return self.write(session, (Write(entry, tuple(messages), tip=expect),))
 
     def record(self, session: str, plan: Plan, expect: int, renew: str = "") -> Head:
