@@ -323,7 +323,10 @@ def test_a_breach_that_no_repair_mends_is_an_error_and_not_a_result():
     said = [{"role": "user", "content": [{"text": "a"}]}, {"role": "narrator", "content": [{"text": "b"}]}]
     with pytest.raises(BrokenConversation, match="two user messages in a row") as caught:
         refold.repair(said, format="bedrock")
-    assert [violation.at for violation in caught.value.violations] == [(1,)]
+    assert {(violation.rule, violation.at) for violation in caught.value.violations} == {
+        ("role", (1,)),
+        ("order", (1,)),
+    }
 
 
 def test_arguments_with_half_an_emoji_are_as_valid_as_their_json_is():

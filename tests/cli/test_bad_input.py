@@ -355,11 +355,20 @@ def test_what_cannot_fit_ends_with_code_1_and_writes_nothing(run: Run, tmp_path:
 
 
 def test_what_cannot_be_repaired_is_named_and_writes_nothing(run: Run, tmp_path: Path) -> None:
-    said = [{"role": "user", "content": "hi"}, {"role": "assistant", "tool_calls": [{"id": 7, "function": None}]}]
+    said = [{"role": "user", "content": [{"text": "hi"}]}, {"role": "tool", "content": [{"text": "ok"}]}]
     (tmp_path / "odd.json").write_text(json.dumps(said))
-    result = run("repair", tmp_path / "odd.json", "-o", tmp_path / "out.json")
-    refused(result, "odd.json", "a call without type", "`refold check`", code=1)
+    result = run("repair", tmp_path / "odd.json", "--format", "bedrock", "-o", tmp_path / "out.json")
+    refused(result, "odd.json", "role is 'tool': give user, assistant or system", "`refold check`", code=1)
     assert not (tmp_path / "out.json").exists()
+
+
+def test_a_content_that_is_a_number_is_a_violation_with_place_and_remedy(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "odd.json").write_text(json.dumps([{"role": "user", "content": "hi"}, {"role": "user", "content": 7}]))
+    result = run("check", tmp_path / "odd.json")
+    assert result.exit_code == 1
+    assert "1  form  content is a number: give a string or a list of blocks" in result.stdout
+    repaired = run("repair", tmp_path / "odd.json")
+    assert json.loads(repaired.stdout)[1] == {"role": "user", "content": "7"}
 
 
 @pytest.mark.parametrize("line", ["null", "7", "[1]", '"x"', '{"refold_session": 1}'])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from refold._rules.base import CutAnywhere
 from refold.core._approvals import unrequested_approvals
-from refold.core._json import mapping
+from refold.core._json import mapping, string
 from refold.core.messages import Message
 from refold.core.view import Violation
 
@@ -46,11 +46,11 @@ class ItemIds(CutAnywhere, frozen=True):
             id = mapping(native).get("id")
             if (
                 not isinstance(id, str)
-                or native.get("type") in REFERRING
+                or string(native, "type") in REFERRING
                 or any(patch.at == ("id",) for patch in message.patches)
             ):
                 continue
-            prefix = PREFIXES.get(native.get("type") or "message", "")
+            prefix = PREFIXES.get(string(native, "type") or "message", "")
             if id in seen:
                 faults.append((position, f"two items with the id {id}", bool(seen[id] == native)))
             elif not id.startswith(prefix) or len(id) > LONGEST:

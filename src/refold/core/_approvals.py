@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from refold.core._json import mapping
+from refold.core._json import mapping, string
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ def unrequested_approvals(messages: Sequence[Message]) -> tuple[int, ...]:
 
     The provider may keep the request of an answer that begins the list, or that stands behind an anchor or a reference.
     """
-    requests: set[Any] = set()
+    requests: set[str] = set()
     unrequested: list[int] = []
     begun = False
     for position, message in enumerate(messages):
@@ -28,8 +28,10 @@ def unrequested_approvals(messages: Sequence[Message]) -> tuple[int, ...]:
             if part.anchor or part.kind == "item_reference":
                 return tuple(unrequested)
             if part.kind == "mcp_approval_request":
-                requests.add(native.get("id"))
-            elif part.kind == "mcp_approval_response" and begun and native.get("approval_request_id") not in requests:
+                requests.add(string(native, "id"))
+            elif (
+                part.kind == "mcp_approval_response" and begun and string(native, "approval_request_id") not in requests
+            ):
                 unrequested.append(position)
         begun = begun or message.role in ("user", "assistant")
     return tuple(unrequested)

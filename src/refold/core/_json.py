@@ -27,6 +27,7 @@ __all__ = [
     "string",
     "string_of",
     "strings_within",
+    "type_in_words",
 ]
 
 Json: TypeAlias = dict[str, Any]
@@ -61,6 +62,23 @@ def string_of(value: object) -> str:
 def string(container: Json, key: str) -> str:
     """Return the string at a key, an empty one where there is none."""
     return string_of(container.get(key))
+
+
+def type_in_words(value: object) -> str:
+    """Return the type of a JSON value as a message says it."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a string"
+        case list() | tuple():
+            return "a list"
+        case _:
+            return "an object"
 
 
 def strings_within(value: object) -> Iterator[str]:

@@ -57,6 +57,7 @@ __all__ = [
     "edited",
     "get",
     "is_unchanged",
+    "is_words",
     "json_text",
     "label",
     "opaque",
@@ -221,6 +222,11 @@ def edited(native: Native, patches: Sequence[Patch], render: Callable[[Part, Nat
         elif isinstance(container, dict):
             native = put(native, parent, {key: value for key, value in container.items() if value is not _REMOVED})
     return native
+
+
+def is_words(native: Native, at: Path) -> bool:
+    """Tell whether a value is a field's text, which stays one when its words change; in a list it is no block."""
+    return isinstance(native, str) and not (at and isinstance(at[-1], int))
 
 
 def opaque(native: Native, at: Path, kind: str = "") -> Opaque:

@@ -22,6 +22,7 @@ from refold.formats._base import (
     content_text,
     get,
     is_unchanged,
+    is_words,
     opaque,
     role_of,
     tagged_user_message,
@@ -41,6 +42,7 @@ class Blocks(Lens):
     key = "content"
     model = "assistant"
     idle: frozenset[str] = frozenset()  # keys of blocks that are no content by themselves
+    text_alone = False  # a text may stand in place of the list
 
     def block(self, block: object, at: Path) -> Part:
         """Return the part that a block holds."""
@@ -80,7 +82,9 @@ class Blocks(Lens):
     def render(self, part: Part, old: object, at: Path) -> Any:
         """Return a part as a native value, in place of an old one; words in place of a string stay a string."""
         match part:
-            case Text(text=text) if isinstance(old, str) or (at == (self.key,) and old is None):
+            case Text(text=text) if at == (self.key,):
+                return text if self.text_alone else [self.text_block(text, None)]
+            case Text(text=text) if is_words(old, at):
                 return text
             case Text(text=text):
                 return self.text_block(text, old)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from refold._rules.arguments import JsonArguments
 from refold._rules.form import Flaw
-from refold.core._json import Json, mapping, placed_objects, string
+from refold.core._json import Json, listing, mapping, placed_objects, string
 from refold.core.messages import (
     Message,
     Part,
@@ -24,6 +24,7 @@ from refold.core.messages import (
     memoized,
 )
 from refold.formats._base import arguments_text
+from refold.formats._field_violations import content_flaws, words_for, wrong_calls, wrong_entries
 
 __all__ = ["anthropic", "anthropic_marks", "bedrock", "bedrock_marks", "gemini", "openai_chat", "openai_responses"]
 
@@ -34,8 +35,10 @@ _CLAUDE = {"tool_use": "", "tool_result": "", "image": "", "document": ""}
 # OpenAI's calls whose arguments are text, and the items whose output is text or blocks
 _ARGUMENTS = {"function_call": "arguments", "custom_tool_call": "input"}
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
+_WORDS, _TEXTS = frozenset({"text"}), frozenset({"input_text", "output_text", "text"})
 _BY_ASSISTANT = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "thinking", "redacted_thinking"})
 
+_NAMELESS = "a call without name"
 # What stands by a document of a message without words, which Converse refuses (API_runtime_Message, "content")
 _BY_A_DOCUMENT = "(see the document)"
 
@@ -89,12 +92,15 @@ def bedrock_marks(message: Message) -> tuple[Path, ...]:
 
 
 def _anthropic(message: Message) -> Iterator[Flaw]:
+    yield from content_flaws(message, "content", _WORDS)
     for at, block in _listed(message, "content"):
         kind = string(block, "type")
         if kind in _BY_ASSISTANT and message.role != "assistant":
             yield Flaw(f"a block of type {kind} that is not the assistant's", at)
         elif kind == "tool_result" and message.role == "assistant":
             yield Flaw("a result that is not the user's", at)
+        elif kind == "tool_use" and not isinstance(block.get("name"), str):
+            yield Flaw(_NAMELESS, at)
         elif kind == "tool_use" and "input" not in block:
             yield from _rewritten("a call without input", message, at)
         elif kind == "tool_use" and isinstance(block["input"], str):
@@ -110,24 +116,36 @@ def _anthropic(message: Message) -> Iterator[Flaw]:
 
 
 def _bedrock(message: Message) -> Iterator[Flaw]:
+    yield from content_flaws(message, "content")
     for at, block in _listed(message, "content"):
         match block:
+            case {"toolUse": use} if not isinstance(mapping(use).get("name"), str):
+                yield Flaw(_NAMELESS, at)
             case {"toolUse": dict()} if message.role != "assistant":
                 yield Flaw("a call that is not the assistant's", at)
             case {"toolUse": dict(use)} if "input" not in use:
                 yield from _rewritten("a call without input", message, at)
             case {"toolUse": {"input": str()}}:
                 yield from _objects(message, at)
+            case {"toolResult": result} if not isinstance(result, dict):
+                yield Flaw("a result that is no object", at)
     blocks = [block for _, block in _listed(message, "content")]
     if any("document" in block for block in blocks) and not any(string(block, "text").strip() for block in blocks):
         yield Flaw("a document without words", ("content", len(blocks)), Text(_BY_A_DOCUMENT))
 
 
 def _gemini(message: Message) -> Iterator[Flaw]:
+    yield from content_flaws(message, "parts")
     for at, part in _listed(message, "parts"):
-        value = mapping(part.get("functionResponse", part.get("function_response"))).get("response")
+        call = part.get("functionCall", part.get("function_call"))
+        result = part.get("functionResponse", part.get("function_response"))
+        value = mapping(result).get("response")
         if part == {}:
             yield Flaw("a part without data", at)
+        elif call is not None and not isinstance(mapping(call).get("name"), str):
+            yield Flaw(_NAMELESS, at)
+        elif result is not None and not isinstance(result, dict):
+            yield Flaw("a result that is no object", at)
         elif value is not None and not isinstance(value, dict):
             yield from _worded(message, at, value)
 
@@ -138,17 +156,15 @@ def _is_plain_chat(native: Any) -> bool:
     if type(content) is not str and not (content is None and by_assistant):
         return False
     if "tool_calls" not in native:
-        return True
+        return "function_call" not in native
     calls = native["tool_calls"]
     if not by_assistant or type(calls) is not list or not calls:
         return False
     for call in calls:
-        if type(call) is not dict or type(call.get("type")) is not str:
+        function = call.get("function") if type(call) is dict and type(call.get("type")) is str else None
+        if type(function) is not dict or not type(function.get("arguments")) is type(function.get("name")) is str:
             return False
-        function = call.get("function")
-        if type(function) is dict and type(function.get("arguments")) is not str:
-            return False
-    return True
+    return "function_call" not in native
 
 
 def _chat(message: Message) -> Iterator[Flaw]:
@@ -156,7 +172,11 @@ def _chat(message: Message) -> Iterator[Flaw]:
     calls = native.get("tool_calls") if message.role == "assistant" else None
     if calls == [] or (calls is None and "tool_calls" in native):
         yield Flaw("an empty list of calls", ("tool_calls",))
+    nameless = {flaw.at: flaw for flaw in wrong_calls(native)} if message.role == "assistant" else {}
+    yield from nameless.values()
     for position, call in placed_objects(calls):
+        if ("tool_calls", position) in nameless:
+            continue
         match call:
             case {"type": str(), "function": {"arguments": str()}}:
                 pass
@@ -168,6 +188,9 @@ def _chat(message: Message) -> Iterator[Flaw]:
                 yield from _rewritten("a call without type", message, ("tool_calls", position))
     if native.get("role") == "tool":
         yield from _wordless(message, "content", may_be_empty=False)
+        yield from _entries_of_result(message)
+    elif message.role != "tool":
+        yield from content_flaws(message, "content", _WORDS)
     for at, block in _listed(message, "content"):
         yield from _foreign(block, at, _RESPONSES | _CLAUDE)
 
@@ -181,6 +204,7 @@ def _responses(message: Message) -> Iterator[Flaw]:
         yield from _wordless(message, "output")
     if "role" not in native or kind != "message":
         return
+    yield from content_flaws(message, "content", _TEXTS)
     wrong = ("input_text", "text") if native["role"] == "assistant" else ("output_text", "text")
     for at, block in _listed(message, "content"):
         if block.get("type") in wrong:
@@ -204,6 +228,18 @@ def _wordless(message: Message, key: str, *, may_be_empty: bool = True) -> Itera
     value = native.get(key)
     if not isinstance(value, str) and not (isinstance(value, list) and (may_be_empty or value)):
         yield from _worded(message, (), value)
+
+
+def _entries_of_result(message: Message) -> Iterator[Flaw]:
+    """Yield a result in chat completions of which an entry is no block, or a block of text without any."""
+    content = listing(mapping(message.native).get("content"))
+    wrong = {
+        ("content", place): (text, words_for(value)) for place, text, value in wrong_entries(content, "content", _WORDS)
+    }
+    for result in message.results if wrong else ():
+        parts = tuple(Text(wrong[part.at][1]) if part.at in wrong else part for part in result.content)
+        whole = replace(result, content=tuple(part for part in parts if not isinstance(part, Text) or part.text))
+        yield from (Flaw(text, (), whole) for text, _ in wrong.values())
 
 
 def _worded(message: Message, at: Path, value: object) -> Iterator[Flaw]:

@@ -16,6 +16,7 @@ from refold._rules.order import Order
 from refold._rules.pairing import GroupPairing, ResultsFirst, ServerPairing
 from refold._rules.prefill import Prefill
 from refold._rules.reasoning import SealedReasoning
+from refold._rules.role import Speaker
 from refold._rules.spelling import Spelled
 from refold._text.image_size import base64_image_size
 from refold.core._json import Json, listing, mapping, string
@@ -62,6 +63,7 @@ class Anthropic(Blocks):
     """Messages API. A system message of ours becomes a user message in a `<system>` tag, never the system field."""
 
     name = "anthropic"
+    text_alone = True
     volatile = frozenset({"cache_control"})
     rules = (
         GroupPairing(together=True),
@@ -70,6 +72,7 @@ class Anthropic(Blocks):
         Order(system_first=False),
         Opening(),
         SealedReasoning(),
+        Speaker(("user", "assistant", "system")),
         WellFormed(form_violations.anthropic),
         Filled(),
         UniqueIds(together=True, everywhere=True),

@@ -15,6 +15,7 @@ from refold._rules.opening import Opening
 from refold._rules.order import Order
 from refold._rules.pairing import GroupPairing, ServerPairing
 from refold._rules.reasoning import SealedReasoning
+from refold._rules.role import Speaker
 from refold._rules.spelling import Spelled
 from refold._text.image_size import base64_image_size, image_size
 from refold.core._json import Json, mapping, objects, string
@@ -66,6 +67,7 @@ class Bedrock(Blocks):
         Order(alternate=True, system_first=False),
         Opening(),
         SealedReasoning(),
+        Speaker(("user", "assistant", "system")),
         WellFormed(form_violations.bedrock),
         Filled(),
         UniqueIds(together=True),

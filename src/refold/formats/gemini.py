@@ -14,6 +14,7 @@ from refold._rules.opening import Opening
 from refold._rules.order import Order
 from refold._rules.pairing import GroupPairing
 from refold._rules.reasoning import SealedReasoning
+from refold._rules.role import Speaker
 from refold._rules.turns import CallsAfterUser
 from refold._text.image_size import base64_image_size, image_size
 from refold.core._json import Json, listing, mapping, string
@@ -79,6 +80,7 @@ class Gemini(Blocks):
         Order(system_in_list=False),
         Opening(),
         SealedReasoning(first=False),
+        Speaker(("user", "model", "function", "system"), optional=True),
         WellFormed(form_violations.gemini),
         Filled(spaces=True),
         UniqueIds(optional=True, together=True),

@@ -9,6 +9,7 @@ from refold._rules.content import Filled
 from refold._rules.form import WellFormed
 from refold._rules.ids import UniqueIds
 from refold._rules.pairing import GroupPairing
+from refold._rules.role import Speaker
 from refold._rules.spelling import Spelled
 from refold._text.image_size import base64_image_size
 from refold.core._json import Json, listing, mapping, objects, string, string_of
@@ -34,6 +35,7 @@ from refold.formats._base import (
     content_text,
     get,
     is_unchanged,
+    is_words,
     opaque,
     text_block,
 )
@@ -65,6 +67,7 @@ class OpenAIChat(Lens):
     volatile = frozenset({"cache_control"})
     rules = (
         GroupPairing(),
+        Speaker(("system", "developer", "user", "assistant", "tool"), known_only=False),
         WellFormed(form_violations.openai_chat),
         Filled(blank_with_calls=True, reasoning_alone=False),
         UniqueIds(optional=True),
@@ -109,7 +112,7 @@ class OpenAIChat(Lens):
     def render(self, part: Part, old: object, at: Path) -> Any:
         """Return a part as a native value, in place of an old one."""
         match part:
-            case Text(text=text) | Reasoning(text=text) if isinstance(old, str) or at == _CONTENT or len(at) == 1:
+            case Text(text=text) | Reasoning(text=text) if len(at) == 1 or is_words(old, at):
                 return text if isinstance(part, Text) or isinstance(old, str) else old
             case Text(text=text):
                 return text_block(text, old)

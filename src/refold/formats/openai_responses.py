@@ -13,6 +13,7 @@ from refold._rules.ids import UniqueIds
 from refold._rules.items import Approvals, ItemIds, LastItem
 from refold._rules.pairing import IdPairing
 from refold._rules.reasoning import ReasoningBeforeItem
+from refold._rules.role import Speaker
 from refold._rules.spelling import Spelled
 from refold.core._json import listing, mapping, objects, string
 from refold.core.messages import (
@@ -28,7 +29,7 @@ from refold.core.messages import (
 )
 from refold.core.view import FormatTraits
 from refold.formats import _form_violations as form_violations
-from refold.formats._base import EMPTY, Body, Lens, content_text
+from refold.formats._base import EMPTY, Body, Lens, content_text, is_words
 from refold.formats._openai_items import (
     answer_value,
     call_item,
@@ -70,6 +71,7 @@ class OpenAIResponses(Lens):
         Approvals(),
         IdPairing(),
         ReasoningBeforeItem(),
+        Speaker(("system", "developer", "user", "assistant"), known_only=False, items=True),
         WellFormed(form_violations.openai_responses),
         Filled(),
         UniqueIds(),
@@ -106,7 +108,7 @@ class OpenAIResponses(Lens):
     def render(self, part: Part, old: object, at: Path) -> Any:
         """Return a part as a native value, in place of an old one."""
         match part:
-            case Text(text=text) if isinstance(old, str) or (len(at) == 1 and old is None):
+            case Text(text=text) if is_words(old, at) or at == ("content",) or (len(at) == 1 and old is None):
                 return text
             case Text(text=text):
                 return text_block(text, old)

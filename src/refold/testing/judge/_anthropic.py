@@ -223,7 +223,7 @@ def _blocks(turns: list[_Turn]) -> Iterator[Problem]:
     ids: set[str] = set()
     for number, turn in enumerate(turns):
         for at, block in turn.blocks:
-            where, kind = dotted(at), block.get("type")
+            where, kind = dotted(at), str(block.get("type"))
             words = block.get("text")
             if not block:
                 final = number == len(turns) - 1 and turn.role == "assistant"
