@@ -336,8 +336,8 @@ def test_what_is_no_option_item_or_state_is_refused():
         Track(window=WINDOW).fold(history(0), keys=["one"])
     with pytest.raises(UnreadablePlan, match="not the state of a track"):
         Track.load("{}", window=WINDOW)
-    with pytest.raises(UnreadablePlan, match="version 2"):
-        Track.load('{"refold_track": 2}', window=WINDOW)
+    with pytest.raises(UnreadablePlan, match="version 3"):
+        Track.load('{"refold_track": 3}', window=WINDOW)
     assert Track(window=WINDOW).fold([]).messages == []
 
 

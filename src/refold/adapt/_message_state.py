@@ -1,29 +1,29 @@
-"""The state of a track in the metadata of a framework's messages: the newest message that has one tells the plans."""
+"""The state of a track in the metadata of a framework's messages: each has the lines that were new with it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from refold.adapt._state import rewind_state
+from refold.adapt._state import appended_lines, joined_state, rewind_state
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 __all__ = ["rewound_messages", "stored_state", "with_state"]
 
 Message = TypeVar("Message")
 
-KEY = "refold"  # in the metadata of an answer: the plans in force when it came, if they were other ones before
+KEY = "refold"  # in the metadata of an answer: what is new in the state since the last one
 
 
-def stored_state(metadata: Sequence[Mapping[str, Any] | None]) -> str:
-    """Return the newest state in the metadata of messages; empty where there is none."""
-    return next((each[KEY] for each in reversed(metadata) if each and KEY in each), "")
+def stored_state(metadata: Iterable[Mapping[str, Any] | None]) -> str:
+    """Return the state in the metadata of messages; empty where there is none."""
+    return joined_state(each[KEY] for each in metadata if each and KEY in each)
 
 
-def with_state(metadata: Mapping[str, Any] | None, state: str) -> dict[str, Any]:
-    """Return the metadata of a message with a state."""
-    return {**(metadata or {}), KEY: state}
+def with_state(metadata: Mapping[str, Any] | None, state: str, before: str = "") -> dict[str, Any]:
+    """Return the metadata of a message with a state that differs from the one before."""
+    return {**(metadata or {}), KEY: appended_lines(state, before)}
 
 
 def rewound_messages(
@@ -32,15 +32,15 @@ def rewound_messages(
     write: Callable[[Message, dict[str, Any]], Message],
     to: int,
 ) -> list[Message]:
-    """Return messages with fewer plans in force: the newest that has a state is written with another one.
+    """Return messages with fewer plans in force: the newest that has lines is written with another one.
 
     Raises:
         UsageError: there are not so many plans.
     """
-    out = list(messages)
+    out, state = list(messages), rewind_state(stored_state(map(metadata, messages)), to)
     for at in range(len(out) - 1, -1, -1):
         block = metadata(out[at])
         if block and KEY in block:
-            out[at] = write(out[at], with_state(block, rewind_state(block[KEY], to)))
+            out[at] = write(out[at], with_state(block, state))
             break
     return out

@@ -135,13 +135,13 @@ class Track(Generic[Item]):
             UnreadablePlan: it is not the state of a track.
         """
         track = cls(stale_plans=stale_plans, **options)
-        track._restore(load_state(state))
+        track._restore(load_state(state), state)
         return track
 
     def dump(self) -> str:
         """Return the plans in force as a string for the framework's state store; empty where there are none."""
         if self._dumped[0] is not self._state:
-            self._dumped = self._state, dump_state(self._state)
+            self._dumped = self._state, dump_state(self._state, *self._dumped)
         return self._dumped[1]
 
     @property
@@ -320,7 +320,7 @@ class Track(Generic[Item]):
                 shape, transcript, self._meters, self._view = other, Transcript(), None, ViewCache()
             transcript = formats.read(shape, natives, transcript)
         if not self._keys and not self.plans and (state := self._stored_state(transcript)):
-            self._restore(self._readable(state))
+            self._restore_stored(state)
         plans, replaced = self.plans, start < len(self._natives)
         if plans and (replaced or not self._verified):
             plans = _fitting(plans, transcript)
@@ -354,18 +354,19 @@ class Track(Generic[Item]):
         self._recovery = None
         return dropped
 
-    def _restore(self, state: TrackState) -> None:
+    def _restore(self, state: TrackState, text: str) -> None:
         """Go on with the plans and the window of a state; whether the plans fit is seen with the next history."""
-        self._state, self._verified = state, not state.plans
+        self._state, self._dumped, self._verified = state, (state, text), not state.plans
         self._narrow(state.window)
 
-    def _readable(self, state: str) -> TrackState:
+    def _restore_stored(self, text: str) -> None:
         try:
-            return load_state(state)
+            state = load_state(text)
         except UnreadablePlan:  # of a later version, for example
-            if self._drops:
-                return TrackState()
-            raise
+            if not self._drops:
+                raise
+        else:
+            self._restore(state, text)
 
     def _set_fixed(self, shape: Format, system: SystemPrompt | None, tools: ToolDefinitions | None) -> None:
         """Measure with the system prompt and tools of this call."""
@@ -487,7 +488,8 @@ class Track(Generic[Item]):
         is_configured = any(value is not None for value in (options.budget, options.window, options.model))
         if not window or (is_configured and window >= budget_for(self._policy, options, measuring=True).window):
             return
-        self._state = replace(self._state, window=window)
+        if window != self._state.window:
+            self._state = replace(self._state, window=window)
         self._options = replace(options, window=window, budget=None)
         self._meters = None if self._format is None else SessionMeters(self._options, self._format.name)
 

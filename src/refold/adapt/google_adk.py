@@ -9,6 +9,7 @@ from google.adk.events import Event, EventActions
 from google.adk.plugins.base_plugin import BasePlugin
 from google.genai import types
 
+from refold.adapt._keyed_state import changed_keys, keyed_state
 from refold.adapt._pool import TrackPool
 from refold.adapt._state import rewind_state
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CompactionPlugin"]
 
-STATE = "refold:"  # and the name of the agent: the key of its plans in the state of the session
+STATE = "refold:"  # and the name of the agent: the first key of its plans in the state of the session
 
 
 class CompactionPlugin(BasePlugin):
@@ -79,8 +80,11 @@ class CompactionPlugin(BasePlugin):
 
     async def rewind(self, session_service: Any, session: Any, to: int = -1) -> None:
         """Take compactions of a session back, of each agent; `to` is how many stay, negative from the end."""
-        states = {key: rewind_state(state, to) for key, state in session.state.items() if key.startswith(STATE)}
-        event = Event(author=self.name, actions=EventActions(state_delta=states))
+        get, changes = session.state.get, dict[str, Any]()
+        for key in session.state:
+            if key.startswith(STATE) and key.count(":") == 1:
+                changes |= changed_keys(get, key, rewind_state(keyed_state(get, key), to))
+        event = Event(author=self.name, actions=EventActions(state_delta=changes))
         await session_service.append_event(session, event)
 
     @asynccontextmanager
@@ -89,7 +93,7 @@ class CompactionPlugin(BasePlugin):
     ) -> AsyncIterator[tuple[Track[Any], TrackedView[Any]]]:
         """Lend the track and the view of a history to a block, and store the plans in the session afterwards."""
         key = STATE + context.agent_name
-        state, keys = context.state.get(key, ""), _known(contents)
+        state, keys = keyed_state(context.state.get, key), _known(contents)
         tools = [tool for tool in request.config.tools or () if isinstance(tool, types.Tool)]
         system = request.config.system_instruction
         with self._pool.track(contents, keys=keys, state=state, model=request.model) as track:
@@ -98,8 +102,7 @@ class CompactionPlugin(BasePlugin):
             if usage := next(filter(None, own), None):
                 track.report(usage)
             yield track, await track.afold(contents, keys=keys, convert=_native, system=system, tools=tools)
-        if track.dump() != state:
-            context.state[key] = track.dump()
+        context.state.update(changed_keys(context.state.get, key, track.dump()))
 
 
 class _Contents(list[Any]):

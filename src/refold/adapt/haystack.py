@@ -114,7 +114,7 @@ class CompactionChatGenerator:
         """Return by what the track of messages is found."""
         return {
             "keys": [(message.role, *message._content) for message in messages],
-            "state": stored_state([message.meta for message in messages]),
+            "state": stored_state(message.meta for message in messages),
             "model": getattr(self.chat_generator, "model", None),
         }
 
@@ -138,4 +138,4 @@ def _with_plans(result: dict[str, Any], track: Track[Any], stored: str) -> dict[
             track.report(usage)
     if state == stored:
         return result
-    return {**result, "replies": [replace(reply, _meta=with_state(reply.meta, state)) for reply in replies]}
+    return {**result, "replies": [replace(reply, _meta=with_state(reply.meta, state, stored)) for reply in replies]}

@@ -53,7 +53,7 @@ class CompactionCapability(AbstractCapability[Any]):
         messages, settings = request_context.messages, request_context.model_settings or {}
         if not CHAINED.isdisjoint(settings) or isinstance(messages[-1], ModelResponse):
             return await handler(request_context)
-        self._stored = stored_state([message.metadata for message in messages])
+        self._stored = stored_state(message.metadata for message in messages)
         keys, model = _known(messages), request_context.model.model_name
         with self._pool.track(messages, keys=keys, state=self._stored, model=model) as self._track:
             try:
@@ -91,7 +91,9 @@ class CompactionCapability(AbstractCapability[Any]):
         if usage := response.usage.input_tokens:
             self._track.report(Usage(usage, response.usage.output_tokens, response.usage.cache_read_tokens))
         state = self._track.dump()
-        return response if state == self._stored else replace(response, metadata=with_state(response.metadata, state))
+        if state == self._stored:
+            return response
+        return replace(response, metadata=with_state(response.metadata, state, self._stored))
 
 
 def _known(messages: Sequence[Any]) -> list[Any]:
