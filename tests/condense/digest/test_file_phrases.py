@@ -132,3 +132,31 @@ def test_a_file_that_was_copied_over_has_no_phrase_of_its_earlier_edits():
         talk("u: go", f"a: x | edit({call}) as c1", "t: c1 = ok", f"a: x | bash({copied}) as c2", "t: c2 = ")
     )
     assert [record.phrase for record in log] == [""]
+
+
+def test_where_nothing_says_what_changed_the_definitions_at_which_edits_stand_are_told():
+    old = "def load():\n    x = 1\n    y = 2\n\ndef gone():\n    pass\n"
+    new = "def load():\n    begin(index)\n    add(index)\n    end(index)\n\ndef fresh():\n    pass\n"
+    assert phrased(("a.py", old, new)) == {"a.py": "edits at `load`; last edit `begin(index)`"}
+    style = (".title {\n  margin: 0;\n  top: 1px;\n}", ".title {\n  padding: 0;\n  top: 2px;\n  left: 3px;\n}")
+    assert phrased(("a.css", *style))["a.css"].startswith("edits at `.title`")
+
+
+def test_a_text_that_was_written_whole_is_told_by_its_title():
+    written = json.dumps({"file_path": "docs/a.md", "content": "# Phase 1: the store\n\nWhat it holds."})
+    (record,) = file_log(talk("u: go", f"a: x | write({written}) as c", "t: c = ok"))
+    assert record.phrase == "Phase 1: the store"
+
+
+@pytest.mark.parametrize(
+    ("command", "phrase"),
+    [
+        ("cd src && sed -i 's/old/new/' load.py && ls", "by `sed -i 's/old/new/' load.py`"),
+        ("sed -n 1,9p load.py > b.txt; sed -i s/a/b/ load.py; rm b.txt", "by `sed -i s/a/b/ load.py`"),
+        ("sed -i 's/API_KEY=1/API_KEY=2/' load.py", ""),
+        ("cat > load.py <<'E'\nx\nE", ""),
+    ],
+)
+def test_of_a_file_that_a_command_changed_the_command_is_told(command, phrase):
+    (record,) = file_log(talk("u: go", f"a: x | bash({json.dumps({'command': command})}) as c", "t: c = ok"))
+    assert record.phrase == phrase

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._condense.call_facts import arguments_of, is_shell, plain_name, reads, writes
+from refold._condense.digest.definitions import defined_in, is_prose
 from refold._condense.digest.file_phrases import FileWork, phrase_in, phrases
 from refold._condense.digest.previous import earlier_entries
 from refold._condense.digest.turns import turns_at
@@ -46,27 +47,10 @@ DONE = re.compile(
 )
 ADDS = "; adds "  # before the names that edits define
 LOOKED_AT = 40_000  # characters of a text that an edit writes
-NAMES, NAME = 4, 56  # such names of a file, the newest, and characters of one
+NAMES = 4  # such names of a file, the newest
 COMMON = 4  # folders that two paths share, where the other one is told without most of them
 PHRASED = re.compile(r"\): ")  # before the phrase on what changed
 ADDED = re.compile(r"(.+?)(?: \(turn (\d+)\))?")  # such a name; with a turn it and those before it are of that one
-PROSE = re.compile(r"\.(?:mdx?|rst|txt|adoc)$", re.I)
-FENCED = re.compile(r"^```.*?(?:^```|\Z)", re.M | re.S)
-TEST = re.compile(
-    r"(?:^|[/\\])(?:tests?|__tests__|specs?)[/\\]|[._-](?:test|spec)\.\w+$|(?:^|[/\\])test_[^/\\]*$", re.I
-)
-_BEFORE = (
-    r"(?:(?:export|default|pub(?:\([a-z]+\))?|public|private|protected|static|abstract|async|final|override)[ \t]+)*"
-)
-DEFINED = re.compile(
-    rf"^[+ \t]*{_BEFORE}(?:def|class|func(?:tion)?|fn|struct|interface|type|trait|enum|impl|module|macro_rules!)[ \t*]+"
-    r"(?:\([^()\n]*\)[ \t]*)?([A-Za-z_]\w{2,})|"
-    rf"^\+?{_BEFORE}(?:const|let|var)[ \t]+([A-Za-z_]\w{{2,}})|"
-    rf"^\+?[ \t]+{_BEFORE}(?!(?:if|for|while|switch|catch|return)\b)"
-    r"([A-Za-z_]\w{2,})\([^()\n]*\)(?:: [^{\n]+)? \{$|"
-    r"^#{1,4} ([^\n#(),;:]{3,40})$",
-    re.M,
-)
 PATCH_DELETES = re.compile(r"^\*\*\* Delete File: (.+?)\s*$", re.M)
 AGENTS = re.compile(r"(?:^|_|sub_?)(?:agent|task)s?$|^(?:delegate|dispatch)")  # tools that give work to others, by name
 # What a sub-agent lists as changed: a heading with lines below, or names behind it.
@@ -172,17 +156,13 @@ def _without_common_names(records: Collection[FileRecord]) -> tuple[FileRecord, 
 
     What a text says of code, such as a plan of it, is another thing than the code itself.
     """
-    files = Counter((_is_prose(record.path), name) for record in records for name, _ in record.names)
+    files = Counter((is_prose(record.path), name) for record in records for name, _ in record.names)
     return tuple(
         replace(
-            record, names=tuple(each for each in record.names if files[_is_prose(record.path), each[0]] == 1)[-NAMES:]
+            record, names=tuple(each for each in record.names if files[is_prose(record.path), each[0]] == 1)[-NAMES:]
         )
         for record in records
     )
-
-
-def _is_prose(path: str) -> bool:
-    return PROSE.search(path) is not None
 
 
 class _Defined(Struct, frozen=True):
@@ -410,24 +390,13 @@ def _definitions(call: ToolCall) -> dict[str, _Defined]:
             old = "" if isinstance(change, FileWritten) else change.old[:LOOKED_AT]
             new = (change.text if isinstance(change, FileWritten) else change.new)[:LOOKED_AT]
             before = by_path.get(change.path, _Defined())
-            added = (name for name in _defined_in(new, change.path) if name not in old)
-            removed = (name for name in _defined_in(old, change.path) if name not in new)
+            added = (name for name in defined_in(new, change.path) if name not in old)
+            removed = (name for name in defined_in(old, change.path) if name not in new)
             names = dict.fromkeys((*before.added, *added))
             by_path[change.path] = _Defined(
                 tuple(names), before.removed.union(removed).difference(names), anew or before.anew
             )
     return by_path
-
-
-def _defined_in(text: str, path: str) -> dict[str, None]:
-    """Return the names that lines of a file define, in order; of a test no methods, which are those of mocks."""
-    if "```" in text and _is_prose(path):
-        text = FENCED.sub("", text)
-    names = (
-        (named or assigned or heading or ("" if TEST.search(path) else method)).strip()
-        for named, assigned, method, heading in DEFINED.findall(text)
-    )
-    return dict.fromkeys(name for name in names if 0 < len(name) <= NAME)
 
 
 def _deleted_by_patch(call: ToolCall) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 Hard facts come first: of a file of settings the keys with their values, of SQL the tables. Of other files it is what
 the answer that ended the turn says of the file, then the line that the edits changed in all, then what the assistant
-announced before the last edit.
+announced before the last edit, then the definitions at which edits stand, the title of a text, or the command that
+changed the file.
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from refold._condense.call_facts import writes
+from refold._condense.call_facts import is_shell, writes
 from refold._condense.call_outline import one_line
 from refold._condense.digest.announcements import SENTENCE, announces, points_back
 from refold._condense.digest.conclusions import LEADS, prose
+from refold._condense.digest.definitions import defined_in, is_prose
 from refold._condense.digest.turns import turn_ends, turns_at
-from refold._condense.file_views import TextReplaced
+from refold._condense.file_views import FileWritten, TextReplaced, command_of
 from refold._condense.shell_commands import plain_path
 from refold.core.messages import memoized
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from refold._condense.file_views import FileWritten
     from refold.core.messages import Message
     from refold.core.transcript import Transcript
 
@@ -37,6 +38,13 @@ FEWEST_WORDS, ANNOUNCED_WORDS = 3, 6  # of what is said of a file, and of an ann
 KEYS, VALUE = 5, 40  # keys of settings that a phrase tells, and characters of a value
 SMALL = 2  # lines that edits change in all, where the phrase is the line
 SHORTEST, BEGINNING = 12, 80  # characters of such a line at least, and of one that is the first of more
+PLACES = 5  # definitions at which edits are told
+TITLE = re.compile(r"^#{1,3} (\S.*)$", re.M)
+COMMANDS = re.compile(r"\n|&&|;(?= )")  # between commands of a line
+EDITS = re.compile(  # commands that change files in place
+    r"sed (?:-\w+ )*-\w*i\b|perl (?:-\w+ )*-\w*i\b|"
+    r"(?:npx |bunx )?(?:prettier|black|rustfmt)\b|ruff (?:format\b|check --fix\b)|(?:gofmt|goimports) -w\b"
+)
 BACK = 4  # messages before an edit in which it may be announced
 SETTINGS = re.compile(r"\.(?:json[c5]?|toml|ya?ml|ini|cfg|conf|properties|env)$|(?:^|[/\\])\.env[\w.]*$", re.I)
 KEY = re.compile(
@@ -123,7 +131,10 @@ def phrases(transcript: Transcript, files: Collection[FileWork]) -> dict[str, st
             or _reported(work, bases, reports.get(work.turn, ()))
             or _line(work)
             or _announced(transcript, work, alone=alone)
+            or _places(work)
             or _last_line(work)
+            or _title(work)
+            or _command(transcript, work)
         )
         if phrase:
             by_path[work.path] = phrase
@@ -280,6 +291,44 @@ def _line(work: FileWork) -> str:
 def _quoted(line: str, limit: int = LONGEST) -> str:
     plain = line.replace("`", "'")
     return f"`{one_line(plain, limit)}`"
+
+
+def _places(work: FileWork) -> str:
+    """Return what the replaced pieces of a file define, the newest, with the last changed line where there is room."""
+    names: dict[str, None] = {}
+    for change in work.changes:
+        if isinstance(change, TextReplaced):
+            before = defined_in(change.old[:LOOKED_AT], change.path)
+            for name in defined_in(change.new[:LOOKED_AT], change.path):
+                if name in before:
+                    names.pop(name, None)
+                    names[name] = None
+    if not names:
+        return ""
+    places = f"edits at {', '.join(f'`{name}`' for name in [*names][-PLACES:])}"
+    last = _last_line(work)
+    both = f"{places}; {last}"
+    return both if last and len(both) <= LONGEST + BEGINNING else places
+
+
+def _title(work: FileWork) -> str:
+    """Return the first heading of a text for readers that was written whole."""
+    change = work.changes[-1] if work.changes else None
+    if not isinstance(change, FileWritten) or not is_prose(work.path):
+        return ""
+    heading = TITLE.search(change.text[:LOOKED_AT])
+    return one_line(heading[1], LONGEST) if heading else ""
+
+
+def _command(transcript: Transcript, work: FileWork) -> str:
+    """Return the part of a command that names a file, where that is how the file was changed last."""
+    for call in transcript.messages[work.position].calls:
+        if is_shell(call) and work.path in writes(call):
+            parts = (part.strip() for part in COMMANDS.split(command_of(call)))
+            naming = [part for part in parts if EDITS.match(part) and _base(work.path) in part]
+            if naming and not (SECRETS.search(work.path) or SECRET.search(naming[-1])):
+                return f"by {_quoted(naming[-1], BEGINNING)}"
+    return ""
 
 
 def _last_line(work: FileWork) -> str:

@@ -1,0 +1,46 @@
+"""Reads off the text of a file what its lines define: functions, types, rules of a style sheet, headings."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["defined_in", "is_prose"]
+
+NAME = 56  # characters of such a name
+PROSE = re.compile(r"\.(?:mdx?|rst|txt|adoc)$", re.I)
+FENCED = re.compile(r"^```.*?(?:^```|\Z)", re.M | re.S)
+TEST = re.compile(
+    r"(?:^|[/\\])(?:tests?|__tests__|specs?)[/\\]|[._-](?:test|spec)\.\w+$|(?:^|[/\\])test_[^/\\]*$", re.I
+)
+_BEFORE = (
+    r"(?:(?:export|default|pub(?:\([a-z]+\))?|public|private|protected|static|abstract|async|final|override)[ \t]+)*"
+)
+DEFINED = re.compile(
+    rf"^[+ \t]*{_BEFORE}(?:def|class|func(?:tion)?|fn|struct|interface|type|trait|enum|impl|module|macro_rules!)[ \t*]+"
+    r"(?:\([^()\n]*\)[ \t]*)?([A-Za-z_]\w{2,})|"
+    rf"^\+?{_BEFORE}(?:const|let|var)[ \t]+([A-Za-z_]\w{{2,}})|"
+    rf"^\+?[ \t]+{_BEFORE}(?!(?:if|for|while|switch|catch|return)\b)"
+    r"([A-Za-z_]\w{2,})\([^()\n]*\)(?:: [^{\n]+)? \{$|"
+    r"^#{1,4} ([^\n#(),;:]{3,40})$",
+    re.M,
+)
+STYLES = re.compile(r"\.(?:css|s[ac]ss|less)$", re.I)
+RULE = re.compile(r"^([.#][\w-]+)[^{};\n]*\{[ \t]*$", re.M)
+
+
+def defined_in(text: str, path: str) -> dict[str, None]:
+    """Return the names that lines of a file define, in order; of a test no methods, which are those of mocks."""
+    if STYLES.search(path):
+        return dict.fromkeys(RULE.findall(text))
+    if "```" in text and is_prose(path):
+        text = FENCED.sub("", text)
+    names = (
+        (named or assigned or heading or ("" if TEST.search(path) else method)).strip()
+        for named, assigned, method, heading in DEFINED.findall(text)
+    )
+    return dict.fromkeys(name for name in names if 0 < len(name) <= NAME)
+
+
+def is_prose(path: str) -> bool:
+    """Tell whether a file is a text for readers."""
+    return PROSE.search(path) is not None
