@@ -20,9 +20,12 @@ STALE = "; the file was changed after this"
 
 
 def is_changed_after(transcript: Transcript, message: MessageId, path: str) -> bool:
-    """Tell whether a call behind a message changed a file; a path that ends in another names the same file."""
-    position, mine = transcript.index[message], f"/{plain_path(path)}".lower()
-    return any(
+    """Tell whether a call behind a message changed a file; a path that ends in another names the same file.
+
+    What a repair has written anew has no place in the transcript.
+    """
+    position, mine = transcript.index.get(message), f"/{plain_path(path)}".lower()
+    return position is not None and any(
         at > position and (mine.endswith(other) or other.endswith(mine))
         for other, at in _changes(transcript).get(_name(path), {}).items()
     )

@@ -417,7 +417,7 @@ def _price(draft: Draft, reduction: Reduction, ended: int) -> float:
     if stale_mark(transcript, message.id, call):
         return STALE
     looks_up = not reads(call) and (target_of(call).looks or LOOKS_UP.search(plain_name(call.name)) is not None)
-    return LOOKED_UP if looks_up and transcript.index[message.id] < ended else 1.0
+    return LOOKED_UP if looks_up and transcript.index.get(message.id, ended) < ended else 1.0
 
 
 def _pieces(draft: Draft, reduction: Reduction, first: Unit | None, extra: float, news: float) -> list[Unit]:
