@@ -20,6 +20,7 @@ from refold.core.messages import (
 )
 from refold.core.transcript import ROOT
 from refold.errors import BadMessages, UnknownFormat
+from refold.formats._registry import WINDOW
 
 RECORDED = Path(__file__).parent / "recorded"
 
@@ -357,3 +358,11 @@ def test_what_a_provider_ignores_leaves_where_it_breaks_a_rule():
     result = refold.repair(messages, format="anthropic")
     assert result.messages == messages[1:]
     assert refold.rewind(result) == messages
+
+
+def test_half_a_surrogate_pair_is_found_wherever_it_stands_in_a_long_message():
+    format = formats.find("openai-chat")
+    for place in (0, *range(WINDOW - 40, WINDOW + 4)):
+        text = f"{'a' * place}\ud83d{'b' * 20}"
+        (message,) = formats.read(format, [{"role": "user", "content": text}]).messages
+        assert message.parts[0].text == f"{'a' * place}\ufffd{'b' * 20}"

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Format", "broken", "detect", "detect_again", "find", "names", "open_calls", "read"]
 
+WINDOW = 1024 * 1024  # bytes that are searched in one call, in which no other thread runs
+
 
 class Format(Protocol):
     """A lens on one provider's messages, with what the provider demands of a list of them.
@@ -156,10 +158,19 @@ def read(
         message = read_one(native, parent)
         if native is not passed:
             message = replace(message, sdk_object=passed)
-        if b"\\u" in identity and (b"\\ud" in identity or b"\\uD" in identity):  # a long text is searched once
+        if (len(identity) > WINDOW or b"\\u" in identity) and _names_surrogates(identity):
             message = repair_surrogates_in_message(message)
         messages.append(recovered(message))
     return Transcript(tuple(messages))
+
+
+def _names_surrogates(identity: bytes) -> bool:
+    """Tell whether a message names characters of the range in which surrogates are; other threads may run meanwhile."""
+    for at in range(0, len(identity), WINDOW):
+        for mark in (b"\\ud", b"\\uD"):
+            if identity.find(mark, at, at + WINDOW + len(mark) - 1) >= 0:
+                return True
+    return False
 
 
 def broken(format: Format, messages: Sequence[Message]) -> tuple[Violation, ...]:

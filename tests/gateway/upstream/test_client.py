@@ -61,11 +61,12 @@ def run(upstream: Server, talk: Callable[[Upstream, URL], Awaitable[None]], read
 
 
 def test_a_request_goes_out_as_it_is_and_connections_are_used_again() -> None:
-    upstream = Server(ANSWER, ANSWER, ANSWER)
+    upstream = Server(ANSWER, ANSWER, ANSWER, ANSWER)
+    long = b"".join(b"%07d\n" % number for number in range(400_000))  # in several parts
     headers: Headers = [(b"X-Api-Key", b"secret"), (b"accept", b"*/*")]
 
     async def talk(pool: Upstream, url: URL) -> None:
-        for body in (b"{}", b"x" * 100_000, b""):
+        for body in (b"{}", b"x" * 100_000, long, b""):
             answer = await pool.send("POST", url, sendable(headers), body)
             assert answer.status == 200
             assert await answer.read() == b"ok"
@@ -75,6 +76,8 @@ def test_a_request_goes_out_as_it_is_and_connections_are_used_again() -> None:
     assert upstream.received[0].startswith(b"POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1:")
     assert b"\r\nX-Api-Key: secret\r\naccept: */*\r\nContent-Length: 2\r\n\r\n{}" in upstream.received[0]
     assert upstream.received[1].endswith(b"\r\n\r\n" + b"x" * 100_000)
+    assert upstream.received[2].endswith(b"\r\n\r\n" + long)
+    assert b"chunked" not in upstream.received[2].lower()
 
 
 @pytest.mark.parametrize("value", [b"a\r\nx-other: b", b"a\nb", b"a\rb", b"a\0b"])

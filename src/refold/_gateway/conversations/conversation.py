@@ -51,7 +51,7 @@ from refold import formats
 from refold._compaction.request import gauged
 from refold._gateway.conversations.provenance import SentHistory, Under
 from refold._gateway.conversations.thrash import thrash
-from refold._gateway.wire.body import LONGEST_MARK, find_any, native
+from refold._gateway.wire.body import LONGEST_MARK, breathe, find_any, native
 from refold.core._engine import waiting
 from refold.core._json import is_whole, string_of
 from refold.core.budget import Breakdown, Usage, WhenItPays
@@ -507,6 +507,7 @@ class Conversation:
         if start < len(raws) or not self.view:
             natives = [message.native for message in self.transcript.messages]
             natives += [native(raw) for raw in raws[start:]]
+            breathe(self.unread_bytes())
             self.transcript = formats.read(self.format, natives, self.transcript)
             if self.view and start and self._valid_from(bound, start):
                 fresh = self.transcript.messages[start:]

@@ -8,7 +8,6 @@ been used before and not one byte of a response had arrived (`CountingConnector`
 
 from __future__ import annotations
 
-import io
 import re
 from functools import lru_cache
 from time import monotonic
@@ -38,6 +37,7 @@ __all__ = ["Upstream", "from_upstream", "sendable", "to_upstream"]
 MAX_LINE = 64 * 1024  # bytes of a line in the head of a response
 BUFFER = 64 * 1024  # bytes of a response that wait for a slow client
 ONE_PIECE = 1024 * 1024  # bytes of a body that are written at once; aiohttp warns about more
+PIECE = 256 * 1024  # bytes of the parts of a longer one
 STALE = 1.0  # seconds in which a connection shows that its server had closed it before the request was sent
 HOP = frozenset(
     {
@@ -183,16 +183,19 @@ class Upstream:
         method: str,
         url: URL,
         headers: CIMultiDict[str],
-        body: bytes | AsyncIterator[bytes] | None,
+        body: bytes | AsyncIterator[bytes | memoryview] | None,
     ) -> Awaitable[aiohttp.ClientResponse]:
-        large = isinstance(body, bytes) and len(body) > ONE_PIECE
+        if isinstance(body, bytes) and len(body) > ONE_PIECE:
+            headers = headers.copy()
+            headers["content-length"] = str(len(body))
+            body = _parts(body)
         return session.request(
             method,
             url,
             proxy=self._proxy(url),
             headers=headers,
             skip_auto_headers=[name for name in AUTOMATIC if name not in headers] or None,
-            data=io.BytesIO(body) if large else body,  # type: ignore[arg-type] # `large` says that these are bytes
+            data=body,
             allow_redirects=False,  # a redirect would carry a client's key to another host
         )
 
@@ -220,6 +223,13 @@ class Upstream:
             proxy = None if proxy_bypass(url.host) else getproxies().get("https")
             self._proxies[url.host] = URL(proxy) if proxy else None
         return self._proxies[url.host]
+
+
+async def _parts(body: bytes) -> AsyncIterator[bytes | memoryview]:
+    """Yield a body in parts, none of which is copied."""
+    view = memoryview(body)
+    for start in range(0, len(body), PIECE):
+        yield view[start : start + PIECE]
 
 
 def to_upstream(headers: Headers) -> Headers:

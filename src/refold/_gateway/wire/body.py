@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -22,6 +23,7 @@ __all__ = [
     "LONGEST_MESSAGE",
     "Bytes",
     "ParsedBody",
+    "breathe",
     "check_values",
     "continued",
     "find_any",
@@ -51,6 +53,8 @@ WINDOW = 1024 * 1024  # bytes that are looked at in one call, in which no other 
 MOST_VALUES = 250_000  # values of a body; to make as many takes 40 ms, in which no other thread runs
 LONGEST_MESSAGE = 24 * 1024 * 1024  # bytes of one that is read, which takes 30 ms; it holds no text for any model
 LONGEST_SLOW = 16 * 1024 * 1024  # bytes of a body that the standard library reads, at a third of the speed
+MUCH = 4 * 1024 * 1024  # bytes that are read in a thread, by some calls in which no other thread runs
+BREATH = 0.005  # seconds between two such calls
 LONGEST_MARK = 32  # bytes: a mark is searched for again where the last search ended in its middle
 
 
@@ -97,6 +101,7 @@ def opened(body: bytes, key: str) -> ParsedBody | None:
         value = values.get(key)
         if value is None or memoryview(value)[0] != 0x5B:  # [
             return None
+        breathe(len(body))
         return _located(body, dict(values), key, _checked(_list(value)))
     except msgspec.DecodeError:  # lone surrogates, numbers out of range: others read them, so nothing is wrong yet
         if len(body) > LONGEST_SLOW:
@@ -138,6 +143,12 @@ def check_values(body: bytes, start: int = 0) -> None:
         in_string ^= (len(pieces) - 1) % 2
         if _are_many(commas, lists):
             raise BadValue(f"a body with more than {MOST_VALUES:,} values is not read: send them as text")
+
+
+def breathe(size: int) -> None:
+    """Let other threads run between two long calls for so many bytes: else a request of others may wait for both."""
+    if size > MUCH:
+        time.sleep(BREATH)
 
 
 def _signs_in(part: bytes) -> tuple[int, int]:
