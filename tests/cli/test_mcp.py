@@ -12,6 +12,10 @@ def test_options_that_exclude_each_other_and_places_that_are_not_there_are_refus
     assert "--store and --files exclude each other" in refused(run, "--store", tmp_path / "a.db", "--files", tmp_path)
     assert "--allow-undo needs --store" in refused(run, "--allow-undo")
     assert "no such file or folder" in refused(run, "--files", tmp_path / "missing.jsonl")
+    assert f"{tmp_path / 'absent'}: no such folder, and no session was held in it" in refused(
+        run, "--folder", tmp_path / "absent"
+    )
+    assert "a store has no folders" in refused(run, "--store", tmp_path / "a.db", "--folder", tmp_path)
     assert f"there is no store {tmp_path / 'a.db'}" in refused(run, "--store", tmp_path / "a.db")
     (tmp_path / "notes.txt").write_text("No store.")
     assert "is not a database" in refused(run, "--store", tmp_path / "notes.txt")

@@ -1,4 +1,5 @@
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -258,3 +259,16 @@ def test_results_of_tools_begin_no_turn() -> None:
 )
 def test_times_are_told_in_few_words(seconds: int, words: str) -> None:
     assert stored_sessions.ago(time.time() - seconds) == words
+
+
+def test_a_store_that_must_not_be_written_is_read_and_stays_as_it_is(
+    run: Run, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: access(path, mode) and not (path == store and mode & os.W_OK))
+    store.chmod(0o444)
+    before = store.read_bytes()
+    listed = json.loads(run("sessions", "list", "--store", store, "--json").stdout)
+    for command in (("show", listed[0]["id"]), ("export", listed[0]["id"]), ("search", "worker")):
+        assert run("sessions", *command, "--store", store).exit_code == 0
+    assert (store.read_bytes(), store.stat().st_mode & 0o777) == (before, 0o444)

@@ -48,7 +48,15 @@ def test_a_closed_standard_input_is_told_in_one_line(tmp_path: Path, command: st
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("columns", ["60", "80", "140"])
+@pytest.mark.skipif(os.name == "nt", reason="the shell of a Unix system")
+def test_a_closed_standard_output_is_told_in_one_line_by_what_writes_there(chat: Path) -> None:
+    script = f"{sys.executable} -m refold compact {chat} --window 8k --force >&-"
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "refold: standard output is closed: name a file with -o"
+
+
+@pytest.mark.parametrize("columns", ["40", "60", "80", "140"])
 def test_no_line_is_wider_than_the_terminal(run: Run, chat: Path, columns: str) -> None:
     env = {"FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": columns}
     for command in (("stats", chat), ("plan", chat, "--window", "8k"), ("policies",), ("diff", chat, "--window", "8k")):

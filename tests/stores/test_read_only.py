@@ -42,7 +42,7 @@ def test_what_others_write_meanwhile_is_read(written):
 def test_a_file_that_is_no_store_or_not_there_is_neither_made_nor_changed(tmp_path):
     missing, other = tmp_path / "folder" / "missing.db", tmp_path / "notes.txt"
     other.write_text("notes")
-    with pytest.raises(StoreError, match="name a store that exists"):
+    with pytest.raises(StoreError, match="name one that you may read"):
         open_store(missing, read_only=True)
     with pytest.raises(StoreCorrupt, match="not a database"):
         open_store(other, read_only=True)

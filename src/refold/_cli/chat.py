@@ -78,14 +78,14 @@ def command(session: str | None, folder: str, format: Wire | None, *, resume: bo
     from refold._cli.chat_screen import Screen
     from refold.errors import SessionNotFound
     from refold.sessions import Session
-    from refold.sessions._stores.open_store import missing_file
+    from refold.sessions._stores.open_store import store_file
 
     settings = _settings(overrides)
     screen = Screen(agreed=yes, decisions=settings.decisions)
-    if settings.memory_enabled and (missing := missing_file(settings.store)):
+    if settings.memory_enabled and (file := store_file(settings.store)) and not file.exists():
         if resume or session == "last":
             raise SessionNotFound(
-                f"there is no session to resume, as there is no store {missing}: name another with --store, or leave "
+                f"there is no session to resume, as there is no store {file}: name another with --store, or leave "
                 f"{'--resume' if resume else '--session'} out to start one"
             )
         _client(settings, None, format).close()  # where that fails, as without a key, no store is made

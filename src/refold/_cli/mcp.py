@@ -52,6 +52,11 @@ def command(
 
     if store is not None and named:
         raise UsageError("--store and --files exclude each other: give one")
+    if store is not None and folder is not None:
+        raise UsageError("--folder chooses among session files, and a store has no folders: leave it out")
+    for name in named:
+        if not os.path.exists(name):
+            raise UsageError(f"{name}: no such file or folder: check the name given to --files")
     if allow_undo and store is None:
         raise UsageError("--allow-undo needs --store: session files are only read")
     gc.disable()  # the SDK builds thousands of classes when it is imported, and all of them stay
@@ -86,7 +91,7 @@ def _source(store: str | None, named: tuple[str, ...], folder: str | None, *, wr
     from refold._mcp.session_files import SessionFiles
     from refold.errors import UsageError
 
-    for name in named:
-        if not os.path.exists(name):
-            raise UsageError(f"{name}: no such file or folder: check the name")
-    yield SessionFiles(folder or os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd(), agent_folders(), named)
+    files = SessionFiles(folder or os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd(), agent_folders(), named)
+    if folder is not None and not os.path.isdir(folder) and not files.sessions():  # those of a deleted folder are there
+        raise UsageError(f"{folder}: no such folder, and no session was held in it: check the name given to --folder")
+    yield files

@@ -107,6 +107,8 @@ def dumped(value: object, *, lines: bool = False) -> bytes:
 def write(out: str, content: bytes) -> None:
     """Write a file whole or not at all: beside it first, then renamed over it; `-` is standard output."""
     if out == STDIN:
+        if sys.stdout is None:
+            raise UsageError("standard output is closed: name a file with -o")
         stream = sys.stdout.buffer
         stream.write(content)
         stream.flush()

@@ -124,7 +124,7 @@ def note(text: str) -> None:
 def emit(value: object) -> None:
     """Print a value as JSON, laid out for eyes on a terminal and in one line elsewhere."""
     encoded = msgspec.json.encode(msgspec.to_builtins(value, enc_hook=str))
-    click.echo(msgspec.json.format(encoded, indent=2 if sys.stdout.isatty() else -1))
+    click.echo(msgspec.json.format(encoded, indent=2 if sys.stdout is not None and sys.stdout.isatty() else -1))
 
 
 def progress(items: Sequence[T], doing: str) -> Iterator[T]:

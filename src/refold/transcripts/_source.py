@@ -99,9 +99,8 @@ def load(source: str | os.PathLike[str] | bytes, *, lenient: bool = False) -> Do
 
 
 def _bytes(path: str) -> bytes:
-    task = Path(path) / TASK
-    if task.is_file():  # a task's folder of Cline's
-        path = str(task)
+    if os.path.isfile(task := os.path.join(path, TASK)):  # a task's folder of Cline's
+        path = task
     try:
         return Path(path).read_bytes()
     except FileNotFoundError:
@@ -112,7 +111,8 @@ def _bytes(path: str) -> bytes:
         # Windows answers a folder with "permission denied"
         if isinstance(error, OSError) and error.errno == errno.EACCES and Path(path).is_dir():
             raise UnreadableTranscript(f"{path}: this is a folder; name one of the files in it") from None
-        raise UnreadableTranscript(f"{path}: cannot be opened ({error}); check the name and the permissions") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise UnreadableTranscript(f"{path}: cannot be opened ({why}); check the name and the permissions") from None
 
 
 def _text(path: str, raw: bytes, lenient: bool) -> tuple[str, tuple[str, ...]]:

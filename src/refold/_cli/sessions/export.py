@@ -24,7 +24,7 @@ def command(session: str, out: str, store: str | None) -> None:
     from refold.sessions import export_session
 
     output.writable(out)
-    with stored_sessions.opened_store(store) as place:
+    with stored_sessions.opened_store(store, reads=True) as place:
         lines = list(export_session(place, stored_sessions.find(place, session)))
     output.write(out, "".join(f"{line}\n" for line in lines).encode())
     if out != "-":

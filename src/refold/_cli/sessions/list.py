@@ -25,7 +25,7 @@ def command(store: str | None, limit: int, as_json: bool) -> None:
     """List the stored sessions, the last used first."""
     from refold._cli import show
 
-    with stored_sessions.opened_store(store) as place:
+    with stored_sessions.opened_store(store, reads=True) as place:
         rows = stored_sessions.listed(place, limit)
         if as_json:
             show.emit([{**_fields(head), "title": title} for head, title in rows])

@@ -32,7 +32,7 @@ def command(query: tuple[str, ...], store: str | None, session: str | None, limi
     words = " ".join(query).strip()
     if not words:
         raise UsageError("nothing to search for: give a word")
-    with stored_sessions.opened_store(store) as place:
+    with stored_sessions.opened_store(store, reads=True) as place:
         hits = (
             stored_sessions.opened(place, session).search(words, limit)
             if session is not None

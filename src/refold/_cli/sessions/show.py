@@ -35,7 +35,7 @@ def command(session: str, store: str | None, seen: bool, message: str | None, as
 
     if seen and message:
         raise UsageError("--view and --message exclude each other: give one")
-    with stored_sessions.opened_store(store) as place:
+    with stored_sessions.opened_store(store, reads=True) as place:
         opened = stored_sessions.opened(place, session)
         if message is not None:
             _recalled(opened, message, as_json=as_json)

@@ -61,28 +61,36 @@ def opener(store: Store) -> Seal | None:
 
 @contextmanager
 def opened_store(
-    place: str | None, settings: Settings | None = None, *, create: bool = False, read_only: bool = False
+    place: str | None,
+    settings: Settings | None = None,
+    *,
+    create: bool = False,
+    read_only: bool = False,
+    reads: bool = False,
 ) -> Iterator[Store]:
     """Open the store that an argument or the settings name, and close it.
 
     Where the settings of a chat switch its memory off, the store is one in memory. A store that is not there is made
-    only for a chat and with `create`: who looks into one has misspelt its name, or has no sessions yet.
+    only for a chat and with `create`: who looks into one has misspelt its name, or has no sessions yet. With `reads` a
+    file that must not be written is opened for reading alone; any other may be migrated.
 
     Raises:
         UsageError: there is no store at the place that was named, or it cannot be opened.
     """
     from refold.config import Settings
     from refold.sessions import open_store
-    from refold.sessions._stores.open_store import missing_file
+    from refold.sessions._stores.open_store import store_file
 
     if settings is not None:
         memory = not settings.memory_enabled
         store = open_store("memory" if memory else settings.store, max_sessions=settings.memory_max_sessions)
     else:
         where = Settings.load({"store": place}).store
-        missing = None if create else missing_file(where)
+        file = None if create else store_file(where)
+        missing = file is not None and not file.exists()
         if missing and where:
-            raise UsageError(f"there is no store {missing}: check the name")
+            raise UsageError(f"there is no store {file}: check the name")
+        read_only = read_only or (reads and file is not None and not os.access(file, os.W_OK))
         try:
             store = open_store("memory" if missing else where, read_only=read_only)
         except StoreError as error:
@@ -98,7 +106,7 @@ def opened_store(
 def complete_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Complete ids of the sessions in the store that the command line names, the last used first; `last` is one too."""
     try:
-        with opened_store(ctx.params.get("store")) as store:
+        with opened_store(ctx.params.get("store"), reads=True) as store:
             matching = [head for head in store.sessions() if head.id.startswith(incomplete)][:COMPLETED]
     except (RefoldError, OSError):
         return []

@@ -274,7 +274,7 @@ def _read_only_url(path: Path, name: str) -> URL:
         with path.open("rb") as stream:
             head = stream.read(len(HEADER))
     except OSError as error:
-        raise StoreError(f"{name} cannot be read ({error.strerror}): name a store that exists") from error
+        raise StoreError(f"{name} cannot be read ({error.strerror}): name one that you may read") from error
     if head != HEADER:
         raise StoreCorrupt(f"{name} is not a database: name another file")
     query = {"mode": "ro", "uri": "true"}

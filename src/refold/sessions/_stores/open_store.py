@@ -11,7 +11,7 @@ from refold.sessions._stores.memory import MemoryStore
 if TYPE_CHECKING:
     from refold.sessions._stores.protocol import Store
 
-__all__ = ["default_path", "missing_file", "open_store"]
+__all__ = ["default_path", "open_store", "store_file"]
 
 WAIT = 10.0  # seconds to wait for the write of another process
 POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
@@ -24,13 +24,12 @@ def default_path() -> Path:
     return user_data_path("refold", appauthor=False) / "sessions.db"
 
 
-def missing_file(where: str | Path | None) -> Path | None:
-    """Return the file of a store that is not there yet; None where it is, or where the place is no file."""
+def store_file(where: str | Path | None) -> Path | None:
+    """Return the file that a place of a store stands for, whether it is there or not; None where it is no file."""
     text = str(where or "")
     if text == "memory" or ("://" in text and not text.startswith("sqlite:///")):
         return None
-    path = Path(text.removeprefix("sqlite:///")).expanduser() if text else default_path()
-    return None if path.exists() else path
+    return Path(text.removeprefix("sqlite:///")).expanduser() if text else default_path()
 
 
 def open_store(
