@@ -269,6 +269,6 @@ def test_a_store_that_must_not_be_written_is_read_and_stays_as_it_is(
     store.chmod(0o444)
     before = store.read_bytes()
     listed = json.loads(run("sessions", "list", "--store", store, "--json").stdout)
-    for command in (("show", listed[0]["id"]), ("export", listed[0]["id"]), ("search", "worker")):
+    for command in (("show", listed[0]["id"]), ("export", listed[0]["id"]), ("search", "heron")):
         assert run("sessions", *command, "--store", store).exit_code == 0
     assert (store.read_bytes(), store.stat().st_mode & 0o777) == (before, 0o444)
