@@ -1,3 +1,4 @@
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -188,3 +189,21 @@ def test_a_mapping_of_plans_has_one_state_for_a_conversation_and_one_that_cannot
     (key,) = states
     states[key] = '{"refold_track": 99}'
     assert folded(TrackPool(window=WINDOW, states=states), items)[1].plans
+
+
+class Stored:
+    """A message as a framework stores it, of which each call gets a copy."""
+
+    def __init__(self, number, native):
+        self.number, self.native = number, native
+
+
+def test_between_two_calls_a_pool_holds_no_copy_that_a_framework_made_for_one():
+    pool = TrackPool(window=WINDOW)
+    for _ in range(2):
+        copies = [Stored(number, native) for number, native in enumerate(history(3))]
+        with pool.track(copies, keys=range(len(copies))) as track:
+            assert track.fold(copies, keys=range(len(copies)), convert=lambda each: each.native).as_items() == copies
+        held = weakref.ref(copies[0])
+        del copies
+        assert held() is None

@@ -21,10 +21,12 @@ def grouped(messages: list[Any]) -> tuple[list[Any], list[Any]]:
 
     Results of tools in a row are one item, a list, because they are one message to Claude.
     """
-    known = [(m.id, m.content, m.tool_calls if m.type == "ai" else 0) for m in messages]
-    kinds = ["", *[m.type for m in messages]]
-    starts = [at for at, kind in enumerate(kinds[1:]) if kind != "tool" or kinds[at] != "tool"]
-    bounds = [*starts, len(messages)]
+    known = [(m.id, m.content, m.tool_calls if m.type == "ai" else m.type) for m in messages]
+    results = [at for at, key in enumerate(known) if key[2] == "tool"]
+    later = {at for before, at in pairwise(results) if at == before + 1}
+    if not later:
+        return messages, known
+    bounds = [*(at for at in range(len(messages)) if at not in later), len(messages)]
     items = [messages[at] if end == at + 1 else messages[at:end] for at, end in pairwise(bounds)]
     return items, [known[at] if end == at + 1 else known[at:end] for at, end in pairwise(bounds)]
 

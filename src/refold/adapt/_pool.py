@@ -108,6 +108,7 @@ class TrackPool(Generic[Item]):
         try:
             yield track
         finally:
+            track.release_items()
             with self._lock:
                 self._tracks[next(self._numbers)] = track, track.dump(), model
                 while len(self._tracks) > self._size:

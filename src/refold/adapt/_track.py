@@ -276,6 +276,10 @@ class Track(Generic[Item]):
         self._recovered(await drive_async(self._recovery_steps(error), perform))
         return self._tracked_view(self.plans[len(before) :], ())
 
+    def release_items(self) -> None:
+        """Forget the framework's own messages, of which the next `fold` has all: some are copies for one call."""
+        self._items = []
+
     def rewind(self, to: int = -1) -> tuple[Plan, ...]:
         """Take plans back, and return them; `to` is how many stay, negative from the end.
 
