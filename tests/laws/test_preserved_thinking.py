@@ -251,6 +251,20 @@ def test_thinking_before_the_first_change_stays():
     assert kept == thoughts({"messages": agent.messages[:first]}) != []
 
 
+def test_the_room_of_thinking_that_has_to_leave_is_filled():
+    """Thinking of 600 tokens a step leaves with any plan: what it took goes to outputs, and the goal is filled."""
+    body = "\n".join(f"value_{n} = compute({n})" for n in range(60))
+    messages = [{"role": "user", "content": "Mend the parser. Never push."}]
+    for n in range(30):
+        thought = {"type": "thinking", "thinking": f"consider {n} " * 200, "signature": "c2ln"}
+        call = {"type": "tool_use", "id": f"c{n}", "name": "read", "input": {"path": f"src/part{n}.py"}}
+        result = {"type": "tool_result", "tool_use_id": f"c{n}", "content": f"{n} {body}"}
+        messages += [{"role": "assistant", "content": [thought, call]}, {"role": "user", "content": [result]}]
+    bound = refold.compact(messages, model="claude-opus-5-5", window=40_000, budget=12_000, force=True)
+    assert not thoughts({"messages": bound.messages})
+    assert 0.95 * 12_000 <= bound.plan.sizes.after <= 12_000
+
+
 def test_what_is_not_compacted_keeps_its_thinking():
     agent = begun("preserving", "refold", 3)
     result = refold.compact(agent.messages, model=agent.model, window=200_000)

@@ -28,16 +28,17 @@ from refold._condense.speaker_marks import is_speaker_mark, room_for_marks, spea
 from refold._condense.view_positions import anchor, is_quotation, preserved_request, visible_request
 from refold._salience import features, statements
 from refold._salience.atoms import names_of
+from refold.core._preserved_thinking import removals
 from refold.core._speakers import is_recap, speech
 from refold.core.budget import Exactly
-from refold.core.edits import Hide, Rewrite
+from refold.core.edits import Hide, Insert, Rewrite
 from refold.core.messages import Message, Note, Patch, Text
 from refold.core.policy import require_shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from refold.core.edits import Edit, Insert
+    from refold.core.edits import Edit
     from refold.core.messages import MessageId, Part
     from refold.core.needs import Need
     from refold.core.transcript import Transcript
@@ -96,6 +97,17 @@ class Fit(Struct, frozen=True):
         """Return the edits that bring the view to its goal, or as near to it as it can be brought."""
         if view.over_goal <= 0 or not view.messages:
             return ()
+        if stale := _stale_thinking(view):
+            without = view.after(stale)
+            if without.over_goal <= 0:
+                return stale
+            edits = self._with_request(without, answers)
+            if any(isinstance(edit, Insert) for edit in edits):
+                return (*stale, *edits)
+        return self._with_request(view, answers)
+
+    def _with_request(self, view: View, answers: tuple[object, ...]) -> tuple[Edit, ...]:
+        """Return the edits that fit a view; a request that another message quotes first gets one of its own."""
         edits = self._fitted(view, answers)
         request = visible_request(view)
         if request is None or not is_quotation(view, request) or not _changes(edits, request):
@@ -201,6 +213,17 @@ def unshrinkable(view: View) -> dict[str, int]:
     }
     counted = sum(fixed.values())
     return {cause: size for cause, size in {**fixed, "rest": max(view.estimated - counted, 0)}.items() if size > 0}
+
+
+def _stale_thinking(view: View) -> tuple[Edit, ...]:
+    """Return the edits that remove the thinking behind the place of the digest, where the model refuses it there.
+
+    The run removes it at its end. If it counted until then, its room would stay empty.
+    """
+    before = _anchor(view) if view.binds_thinking else None
+    if before is None:
+        return ()
+    return removals(view.after((view.insert("user", "digest", Note("digest"), before=before),)))
 
 
 def _more_stays(view: View) -> bool:
