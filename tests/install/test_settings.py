@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from refold._install.jsonc import as_json
 from refold._install.options import HOOK
 
 Refold = Callable[..., Result]
@@ -97,13 +98,72 @@ def test_a_dry_run_prints_the_changes_and_writes_nothing(settings: Path, refold:
     assert {path for path in home.rglob("*") if path.is_file()} <= {settings}
 
 
-def test_a_file_of_settings_with_comments_is_refused_and_nothing_is_written(refold: Refold, home: Path) -> None:
-    path = home / ".claude.json"
-    path.write_text('{"mcpServers": {} // mine\n}')
+COMMENTED = """// mine
+{
+  // "quoted" {braces}
+  "theme": "http://dark//", // why
+  /* none
+     yet, */
+  "hooks": {
+    // here
+  },
+  "mcpServers": {"other": {"command": "x",},}, // last
+}
+"""
+
+
+@pytest.mark.parametrize("line", ["\n", "\r\n"])
+def test_comments_and_line_ends_of_settings_stay_when_ours_come_and_go(refold: Refold, home: Path, line: str) -> None:
+    path, before = home / ".gemini" / "settings.json", COMMENTED.replace("\n", line).encode()
+    path.parent.mkdir()
+    path.write_bytes(before)
+    assert refold("install", "gemini-cli").exit_code == 0
+    installed = path.read_bytes()
+    value = json.loads(as_json(installed.decode()))
+    assert set(value["hooks"]) == {"AfterTool", "PreCompress"}
+    assert set(value["mcpServers"]) == {"other", "refold"}
+    assert installed.count(line.encode()) == installed.count(b"\n")
+    assert refold("install", "gemini-cli").exit_code == 0
+    assert path.read_bytes() == installed
+    refold("uninstall", "gemini-cli")
+    assert path.read_bytes() == before
+
+    refold("install", "gemini-cli")
+    path.write_bytes(installed.replace(b'"theme"', b'"more": 1, "theme"'))
+    refold("uninstall", "gemini-cli")
+    left = path.read_text()
+    assert json.loads(as_json(left)) == {"more": 1, **json.loads(as_json(COMMENTED))}
+    assert all(
+        comment in left for comment in ("// mine", '// "quoted" {braces}', "// why", "/* none", "// here", "// last")
+    )
+
+
+@pytest.mark.parametrize("place", ["settings.json", ""])
+def test_settings_that_are_read_only_are_refused_and_nothing_is_written(
+    refold: Refold, home: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    path = home / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.write_text("{}")
+    locked, access = path.parent / place, os.access
+    monkeypatch.setattr(os, "access", lambda each, mode: Path(each) != locked and access(each, mode))
     done = refold("install", "claude-code")
     assert done.exit_code == 2
-    assert f"{path} is not JSON" in done.stderr
-    assert {each for each in home.rglob("*") if each.is_file()} == {path}
+    assert f"{locked} is read-only" in done.stderr
+    assert [each for each in home.rglob("*") if each.is_file()] == [path]
+    assert path.read_text() == "{}"
+
+
+@pytest.mark.parametrize("content", ["", "\n", "\ufeff{}"])
+def test_a_file_that_is_empty_or_has_a_byte_order_mark_is_one_of_no_settings(
+    refold: Refold, home: Path, content: str
+) -> None:
+    path = home / ".claude.json"
+    path.write_text(content)
+    assert refold("install", "claude-code").exit_code == 0
+    assert json.loads(path.read_text("utf-8-sig"))["mcpServers"]["refold"]
+    refold("uninstall", "claude-code")
+    assert path.read_text() == content
 
 
 @pytest.mark.parametrize("content", ["[]", '{"hooks": []}', '{"hooks": {"PostToolUse": 1}}', '{"a": 1', "\xff"])

@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from refold._install import claude_code, codex, gemini_cli, opencode, pi
-from refold._install.changes import Change, FileEdit, InstallRecord, changes, written
+from refold._install.changes import Change, FileEdit, InstallRecord, changes, require_writable, written
 
 if TYPE_CHECKING:
     from refold._install.options import InstallOptions
@@ -56,6 +56,7 @@ def plan_of(agent: str, options: InstallOptions, *, install: bool) -> list[Chang
 def write(agent: str, options: InstallOptions, planned: list[Change], *, install: bool) -> None:
     """Write changes, and the record by which they are taken back."""
     record = record_of(agent, options)
+    require_writable(planned)
     if install:
         record.save(planned, {"gateway": options.gateway, "mcp": options.mcp, "hooks": options.hooks,
                            "project": str(options.project or "")})  # fmt: skip

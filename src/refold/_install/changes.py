@@ -20,9 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from refold._files import write_atomically
+from refold._install.jsonc import as_json
 from refold.errors import UsageError
 
-__all__ = ["Change", "FileEdit", "InstallRecord", "block", "changes", "diff", "without_blocks", "written"]
+__all__ = [
+    "Change", "FileEdit", "InstallRecord", "block", "changes", "diff", "require_writable", "without_blocks", "written",
+]  # fmt: skip
 
 START, STOP = "# >>> refold install", "# <<< refold install"
 BLOCK = re.compile(rf"(?:\r?\n)?^{START}\r?\n.*?^{STOP}\r?\n", re.M | re.S)
@@ -109,7 +112,28 @@ def changes(edits: Sequence[FileEdit], record: dict[str, Any], *, install: bool)
 
 
 def _same(path: Path, one: bytes, other: bytes) -> bool:
-    return path.suffix == ".json" and bool(json.loads(one) == json.loads(other))
+    return path.suffix == ".json" and bool(_value(one) == _value(other))
+
+
+def _value(content: bytes) -> Any:
+    try:
+        return json.loads(as_json(content.decode()))
+    except ValueError:  # it is refused where it is read
+        return content
+
+
+def require_writable(planned: Sequence[Change]) -> None:
+    """Refuse changes of files that must not be written, before any is.
+
+    Raises:
+        UsageError: a file is read-only, or its folder is, as where another program makes the settings.
+    """
+    for change in planned:
+        target = Path(os.path.realpath(change.path))
+        for place in (target, target.parent):
+            if change.now != change.after and place.exists() and not os.access(place, os.W_OK):
+                led = "" if target == change.path else f" ({change.path} leads there)"
+                raise UsageError(f"{place} is read-only{led}: let it be written, then try again; nothing was written")
 
 
 def written(planned: Sequence[Change]) -> None:
@@ -153,7 +177,7 @@ def _base(edit: FileEdit, now: bytes | None, entry: dict[str, Any] | None) -> by
 
 
 def _text(edit: FileEdit, content: bytes | None) -> str:
-    if content is None:
+    if content is None or not content.strip():
         return edit.empty
     try:
         return content.decode()
@@ -161,9 +185,9 @@ def _text(edit: FileEdit, content: bytes | None) -> str:
         raise UsageError(f"{edit.path} is not UTF-8: correct it, then try again; nothing was written") from None
 
 
-def block(*lines: str) -> str:
-    """Return lines between marks, for a file whose comments begin with a number sign."""
-    return "\n".join((START, *lines, STOP, ""))
+def block(text: str, *lines: str) -> str:
+    """Return lines between marks, for a file whose comments begin with a number sign; `text` says how its lines end."""
+    return ("\r\n" if "\r\n" in text else "\n").join((START, *lines, STOP, ""))
 
 
 def without_blocks(text: str) -> str:

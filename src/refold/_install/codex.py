@@ -66,16 +66,18 @@ def _with_blocks(options: InstallOptions, name: str, text: str) -> str:
         ]
         if "model_provider" in settings:  # the first such line: tables come after the values of the whole
             text = PROVIDER.sub(lambda line: REPLACED + line[1], text, count=1)
-        text = block('model_provider = "refold"') + text
+        text = block(text, 'model_provider = "refold"') + text
     if tables:
-        end = "" if text.endswith("\n") or not text else "\n"
-        text = f"{text}{end}\n{block(*tables)}"
+        line = "\r\n" if "\r\n" in text else "\n"
+        end = "" if text.endswith("\n") or not text else line
+        text = f"{text}{end}{line}{block(text, *tables)}"
     try:
         tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(
             f"{name} has settings that refold's would repeat ({error}): remove [mcp_servers.refold] and "
-            "[model_providers.refold] from it, then try again; nothing was written"
+            "[model_providers.refold] from it, and write an inline `mcp_servers = {…}` as tables, then try again; "
+            "nothing was written"
         ) from None
     return text
 

@@ -38,7 +38,7 @@ def _with_gateway(gateway: str, text: str) -> str:
     if not gateway:
         return text
     end = "" if text.endswith("\n") or not text else "\n"
-    return f"{text}{end}{block(f'GOOGLE_GEMINI_BASE_URL={gateway}')}"  # of two lines the last one holds
+    return f"{text}{end}{block(text, f'GOOGLE_GEMINI_BASE_URL={gateway}')}"  # of two lines the last one holds
 
 
 def _without_gateway(text: str, _before: str) -> str:

@@ -1,4 +1,4 @@
-"""Edits JSON text where it stands: what is not edited stays as it was written, byte for byte."""
+"""Edits JSON text where it stands: what is not edited, comments too, stays as it was written, byte for byte."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from refold._install.changes import FileEdit
+from refold._install.jsonc import COMMENT, as_json
 from refold._install.options import is_server
 from refold.errors import UsageError
 
@@ -62,7 +63,8 @@ def set_value(text: str, path: Sequence[str], value: Any, name: str) -> str:
                 value = {missing: value}
             return _inserted(text, node, value, key)
         node = match
-    return text[: node.start] + _written(value, _indent_at(text, node.start)) + text[node.stop :]
+    line = "\r\n" if "\r\n" in text else "\n"
+    return text[: node.start] + _written(value, _indent_at(text, node.start), line) + text[node.stop :]
 
 
 def append_item(text: str, path: Sequence[str], item: Any, name: str) -> str:
@@ -159,30 +161,49 @@ def _require(node: _Node, kind: type, path: Sequence[str], name: str) -> None:
 def _inserted(text: str, node: _Node, value: Any, key: str | None = None) -> str:
     """Return the text with an entry at the end of an object or list, indented as the others are."""
     named = f"{json.dumps(key)}: " if key is not None else ""
+    line = "\r\n" if "\r\n" in text else "\n"
     if not node.entries:
         outer = _indent_at(text, node.start)
-        entry = f"\n{outer}{UNIT}{named}{_written(value, outer + UNIT)}\n{outer}"
+        inside = text[node.start + 1 : node.stop - 1].rstrip()  # a comment stays
+        entry = f"{inside}{line}{outer}{UNIT}{named}{_written(value, outer + UNIT, line)}{line}{outer}"
         return text[: node.start + 1] + entry + text[node.stop - 1 :]
     first, last = node.entries[0], node.entries[-1][2]
     space = text[node.start + 1 : first[1]]
     if "\n" not in space:
         return text[: last.stop] + f", {named}{json.dumps(value)}" + text[last.stop :]
     indent = space.rpartition("\n")[2]
-    return text[: last.stop] + f",\n{indent}{named}{_written(value, indent)}" + text[last.stop :]
+    behind = text[last.stop : node.stop - 1].rstrip()  # a comment, or a comma at the end
+    comma = "" if _comma(behind) >= 0 else ","
+    entry = f"{comma}{behind}{line}{indent}{named}{_written(value, indent, line)}"
+    return text[: last.stop] + entry + text[last.stop + len(behind) :]
 
 
 def _without(text: str, node: _Node, key: str | int) -> str:
-    """Return the text without an entry, and without the comma that it needed."""
+    """Return the text without an entry, and without the comma that it needed; comments stay."""
     place = next(number for number, entry in enumerate(node.entries) if entry[0] == key)
-    if len(node.entries) == 1:
-        return text[: node.start + 1] + text[node.stop - 1 :]
-    if place:
-        return text[: node.entries[place - 1][2].stop] + text[node.entries[place][2].stop :]
-    return text[: node.entries[0][1]] + text[node.entries[1][1] :]
+    _, first, entry = node.entries[place]
+    if place + 1 < len(node.entries):
+        after = node.entries[place + 1][1]
+        between = text[entry.stop : after]
+        return text[:first] + (between[_comma(between) + 1 :].lstrip() if "/" in between else "") + text[after:]
+    begin = node.entries[place - 1][2].stop if place else node.start + 1
+    before, behind = text[begin:first], text[entry.stop : node.stop - 1]
+    at = _comma(before)
+    before = (before[:at] + before[at + 1 :] if at >= 0 else before).rstrip()
+    at = _comma(behind)
+    behind = behind[:at] + behind[at + 1 :] if at >= 0 else behind
+    if not place and not (before + behind).strip():
+        behind = ""
+    return text[:begin] + before + behind + text[node.stop - 1 :]
 
 
-def _written(value: Any, indent: str) -> str:
-    return json.dumps(value, indent=len(UNIT), ensure_ascii=False).replace("\n", f"\n{indent}")
+def _comma(text: str) -> int:
+    """Return where the comma is among blanks and comments, or -1."""
+    return COMMENT.sub(lambda match: " " * len(match[0]), text).find(",")
+
+
+def _written(value: Any, indent: str, line: str) -> str:
+    return json.dumps(value, indent=len(UNIT), ensure_ascii=False).replace("\n", f"{line}{indent}")
 
 
 def _indent_at(text: str, place: int) -> str:
@@ -191,11 +212,12 @@ def _indent_at(text: str, place: int) -> str:
 
 
 def _root(text: str, name: str) -> _Node:
+    plain = as_json(text)
     try:
-        json.loads(text)  # refuses what the scanner below would let pass, and names the place
+        json.loads(plain)  # refuses what the scanner below would let pass, and names the place
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{name} is not JSON ({error}): correct it, then try again; nothing was written") from None
-    node = _scanned(text, _skipped(text, 0))
+    node = _scanned(plain, _skipped(plain, 0))
     _require(node, dict, (), name)
     return node
 
