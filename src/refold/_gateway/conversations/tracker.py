@@ -140,8 +140,8 @@ class ConversationTracker:
         return max((end for end, _ in likely), default=-MUCH) > len(raw) - MUCH
 
     def _likely(self, head: Key, raw: bytes) -> list[tuple[int, str]]:
-        ends = self._by_head.get(head, {})
-        return [(end, id) for id, (end, tail) in ends.items() if raw.endswith(tail, 0, end)]
+        ends = self._by_head.get(head)
+        return [(end, id) for id, (end, tail) in ends.items() if raw.endswith(tail, 0, end)] if ends else []
 
     def _continued(self, head: Key, raw: bytes) -> Conversation | None:
         """Let a body be taken by the conversation of which it repeats most: one whose newest body it begins with."""

@@ -70,7 +70,6 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self._gateway.owns_process:
-            gc.collect()
             gc.freeze()  # what exists by now stays, and need not be searched again and again for garbage
         self.ready.set()
 
@@ -108,6 +107,7 @@ class Serving:
             StoreError: the store cannot be used.
             UsageError: the settings cannot be used.
         """
+        gc.collect()
         gc.set_threshold(GC_THRESHOLD)
         sys.setswitchinterval(SWITCH)
         self.gateway.owns_process = True

@@ -196,21 +196,21 @@ def continued(known: ParsedBody, body: bytes) -> ParsedBody | None:
     """
     at = known.end
     check_values(body, at)
-    if body[at : at + 1] in _BLANK and (match := _SPACE.match(body, at)):
+    sign = body[at : at + 1]
+    if sign in _BLANK and (match := _SPACE.match(body, at)):
         at = match.end()
-    match body[at : at + 1]:
-        case b",":
-            at += 1
-        case b"]":
-            pass
-        case _:
-            return None
+        sign = body[at : at + 1]
+    if sign == b",":
+        at += 1
+    elif sign != b"]":
+        return None
     got = _appended(known, body, at) or _followed(known, body, at)
     if got is None:
         return None
     fresh, stop, after = got
-    known.raws.extend(_checked(fresh))
-    return ParsedBody(body, known.raws, known.start, _end(body, known.start, stop), stop, known.before, after)
+    known.raws.extend(_checked(fresh) if stop - at > LONGEST_MESSAGE else fresh)
+    end = _end(body, known.start, stop) if body[stop - 1] in _WHITE else stop
+    return ParsedBody(body, known.raws, known.start, end, stop, known.before, after)
 
 
 def _appended(known: ParsedBody, body: bytes, at: int) -> tuple[list[Raw], int, Values] | None:

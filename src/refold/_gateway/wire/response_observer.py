@@ -33,11 +33,12 @@ __all__ = ["ResponseObserver", "beginning", "refused"]
 
 LARGEST = 64 * 1024 * 1024  # bytes of an answer that are kept to be read
 ROOM = 32 * 1024  # bytes of a stream that are kept before all but its last events are dropped
+PLAIN = 5  # events at the end of a stream that are looked at first
 LAST = 8  # events at the end of a stream that are read: usage and the reason of the end are there, whatever follows
 FIRST = 2  # events at the start of a stream that are read: Anthropic reports there what the prompt took
 LONGEST_START = 8 * 1024  # bytes of them
 GOOD = (None, "stop", "STOP", "tool_calls", "end_turn", "tool_use")  # ends that tell nothing
-BRACE = ord("{")
+BRACE, CR = ord("{"), ord("\r")
 NOTHING = Raw()
 PATIENCE = 5.0  # seconds for which a stream that has said nothing yet is kept from the client
 MOST = 64 * 1024  # bytes that are read of such a stream
@@ -184,14 +185,15 @@ class ResponseObserver:
 
     def _events(self) -> None:
         """Read the last events, the very last one first, and the first ones where these do not say everything."""
-        count = 0
-        for event in last_events(self._text):
-            if event.data is None:
-                continue
-            count += 1
-            self._read(event.data)
-            if count == LAST or (self._ended and self._usage):
-                break
+        if not self._plain_end():
+            count = 0
+            for event in last_events(self._text):
+                if event.data is None:
+                    continue
+                count += 1
+                self._read(event.data)
+                if count == LAST or (self._ended and self._usage):
+                    break
         if self._ended and self._usage and not self._begins:
             return
         start = self._text if self._start is None else self._start
@@ -200,7 +202,23 @@ class ResponseObserver:
             if event.name == "message_start":
                 break
 
-    def _read(self, data: bytes) -> None:
+    def _plain_end(self) -> bool:
+        """Read the last events where each is a line of data, after its name or alone; tell whether that was all.
+
+        Nearly all streams end so, and each request waits for this.
+        """
+        for block in reversed(self._text.rsplit(b"\n\n", PLAIN)[1:]):
+            if not block:
+                continue
+            at = block.find(b"\ndata: ") + 1 if block.startswith(b"event: ") else 0
+            if not block.startswith(b"data: ", at) or CR in block or block.find(b"\n", at) >= 0:
+                return False
+            self._read(block[at + 6 :])
+            if self._ended and self._usage:
+                return True
+        return False
+
+    def _read(self, data: bytes | bytearray) -> None:
         if BRACE not in data:  # it says that it is done
             return
         try:
