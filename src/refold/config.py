@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from refold import policies
 from refold._text.suggestions import did_you_mean
 from refold._text.token_numbers import parse_tokens
+from refold.core._decoders import convert
 from refold.core._json import is_whole
 from refold.core.budget import Exactly, Never, Share
 from refold.core.policy import Policy, When
@@ -394,7 +395,7 @@ def _converted(kind: object, value: object) -> Any:
         value = msgspec.json.decode(value)
     if kind is float and is_whole(value):
         return float(value)
-    return msgspec.convert(value, kind)
+    return convert(value, kind)
 
 
 def _truth(value: object) -> bool:

@@ -35,6 +35,9 @@ class SampleConversation(Struct, frozen=True, omit_defaults=True):
         return apart | ({"tools": self.tools} if self.tools else {}) | {"messages": self.messages}
 
 
+_decode = msgspec.json.Decoder(SampleConversation).decode
+
+
 @cache
 def conversations() -> tuple[SampleConversation, ...]:
     """Return all sample conversations: long-session, small, mail. They are shared: do not change them."""
@@ -43,4 +46,4 @@ def conversations() -> tuple[SampleConversation, ...]:
 
 def _read(name: str) -> SampleConversation:
     packed = files("refold._samples").joinpath(f"{name}.json.gz").read_bytes()
-    return msgspec.json.decode(gzip.decompress(packed), type=SampleConversation)
+    return _decode(gzip.decompress(packed))

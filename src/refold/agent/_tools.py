@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from refold._text.surrogates import repair_surrogate_escapes, repair_surrogates, repair_surrogates_in_json
+from refold.core._decoders import decoder
 from refold.core._json import Json
 from refold.core.messages import ToolCall
 from refold.errors import UsageError
@@ -151,7 +152,7 @@ def _arguments(wanted: Tool, text: str) -> Mapping[str, Any]:
         if not isinstance(named, dict):
             raise UsageError("they are no JSON object")
         return named
-    values = msgspec.json.decode(source, type=wanted.accepts, strict=False)
+    values = decoder(wanted.accepts, strict=False)(source)
     return {name: getattr(values, name) for name in wanted.accepts.__struct_fields__}
 
 

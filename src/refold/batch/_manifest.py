@@ -25,6 +25,7 @@ from refold.batch._schema import SCHEMA_VERSION, parquet_of
 from refold.batch._settings import described
 from refold.batch._settings import digest_of as settings_digest
 from refold.batch._storage import NO_VERSION, storage_of
+from refold.core._decoders import decoder
 from refold.errors import UsageError
 from refold.replay._parallel import version
 
@@ -63,6 +64,10 @@ class Entry(Struct, frozen=True):
     name: str
     run: int
     files: tuple[FinishedFile, ...]
+
+
+_decode_entry = decoder(Entry)
+_decode_head = decoder(BatchHead)
 
 
 class ResultFolder:
@@ -148,7 +153,7 @@ class ResultFolder:
         for path in self.storage.below(f"{self._path}/{MANIFEST}"):
             if path.endswith(".json"):
                 try:
-                    entry = msgspec.json.decode(self.storage.read(path), type=Entry)
+                    entry = _decode_entry(self.storage.read(path))
                 except msgspec.MsgspecError as error:
                     raise UsageError(
                         f"{self.storage.url(path)}: damaged ({error}): remove this file and run again"
@@ -203,7 +208,7 @@ class ResultFolder:
         except NotADirectoryError:
             raise UsageError(f"{self.name}: this is a file: name a folder for the results") from None
         try:
-            return msgspec.json.decode(content, type=BatchHead)
+            return _decode_head(content)
         except msgspec.MsgspecError as error:
             raise UsageError(f"{self.name}/{HEAD}: damaged ({error}): name another folder") from None
 

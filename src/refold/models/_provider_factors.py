@@ -6,8 +6,7 @@ import re
 from functools import cache
 from importlib.resources import files
 
-import msgspec
-
+from refold.core._decoders import decoder
 from refold.models._names import provider_key, split
 
 __all__ = ["provider_factor", "provider_factors", "request_factor", "request_provider"]
@@ -19,12 +18,13 @@ MAKERS = {
     "openai": re.compile(r"gpt|chatgpt|o\d"),
 }
 FORMATS = {"anthropic": "anthropic", "gemini": "google-ai", "bedrock": "bedrock"}  # of which one provider is usual
+_decode = decoder(dict[str, float])
 
 
 @cache
 def provider_factors() -> dict[str, float]:
     """Return N09's table: eleven providers in the seed's spelling."""
-    return msgspec.json.decode(files(__package__).joinpath("providers.json").read_bytes(), type=dict[str, float])
+    return _decode(files(__package__).joinpath("providers.json").read_bytes())
 
 
 def provider_factor(provider: str | None) -> float:

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from refold._files import write_atomically
+from refold.core._decoders import decoder
 from refold.errors import UsageError
 
 __all__ = ["LearnedWindows"]
@@ -26,6 +27,9 @@ class _Entry(Struct, frozen=True):
 class _File(Struct, frozen=True):
     windows: tuple[_Entry, ...]
     version: int = 1
+
+
+_decode = decoder(_File)
 
 
 class LearnedWindows:
@@ -67,7 +71,7 @@ class LearnedWindows:
         if self._path is None or not self._path.exists():
             return {}
         try:
-            stored = msgspec.json.decode(self._path.read_bytes(), type=_File)
+            stored = _decode(self._path.read_bytes())
         except msgspec.DecodeError as error:
             raise UsageError(
                 f"{self._path} holds no learned windows ({error}): name another file, or delete it"

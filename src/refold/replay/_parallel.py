@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from refold import policies
 from refold._compaction.options import Options
 from refold._files import write_atomically
+from refold.core._decoders import decoder
 from refold.errors import OutsideError, UsageError
 from refold.replay._equal_size import SIZES, limits, places_of, results_at_sizes
 from refold.replay._quality import cuts_of
@@ -43,6 +44,7 @@ CALLS = 2  # of one call nothing could be compacted before the next
 AHEAD = 2  # conversations for each process that are read before one is free, so that memory is bounded
 WAITING_PER_PROCESS = 8  # conversations for each process that are taken while the oldest of them is under way
 _encode = msgspec.json.Encoder(order="sorted").encode
+_decode = decoder(Run)
 
 
 class ReplaySettings(Struct, frozen=True):
@@ -228,7 +230,7 @@ def _stored_run(place: Path | None) -> Run | None:
     if place is None or not place.is_file():
         return None
     try:
-        return msgspec.json.decode(place.read_bytes(), type=Run)
+        return _decode(place.read_bytes())
     except (OSError, msgspec.MsgspecError):  # damaged: made again
         return None
 

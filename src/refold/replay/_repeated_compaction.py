@@ -10,11 +10,11 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from refold import formats
+from refold.core._decoders import decoder
 from refold.core.edits import Rewrite, fold
 from refold.core.messages import Message, MessageId, Text
 from refold.replay import _judge as judge
@@ -67,10 +67,13 @@ class Cycles(Struct, frozen=True):
     attacked: bool = False
 
 
+_decode = decoder(Planting)
+
+
 @cache
 def planting() -> Planting:
     """Return the instructions and the attack."""
-    return msgspec.json.decode(files(__package__).joinpath("planted.json").read_bytes(), type=Planting)
+    return _decode(files(__package__).joinpath("planted.json").read_bytes())
 
 
 def planted(line: Timeline) -> Planted | None:

@@ -10,6 +10,7 @@ import msgspec
 
 from refold import policies
 from refold._compaction.options import Options
+from refold.core._decoders import convert
 from refold.core._native import as_json
 from refold.core.budget import Budget, Limit
 from refold.core.messages import MessageId
@@ -85,9 +86,9 @@ def _read(name: str, value: object) -> Any:
     try:
         match name, value:
             case "budget", dict():
-                return msgspec.convert(value, Budget)
+                return convert(value, Budget)
             case "goal", dict():
-                return msgspec.convert(value, Limit)
+                return convert(value, Limit)
             case "pinned", list():
                 return tuple(MessageId(id) for id in value if isinstance(id, str))
             case "policy", _:

@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from refold.core._decoders import decoder
 from refold.errors import UsageError
 
 if TYPE_CHECKING:
@@ -47,6 +48,9 @@ class Token(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknow
     revoked: float = 0.0
     rate: int = 0
     max_body: int = 0
+
+
+_decode = decoder(Token)
 
 
 class TokenFile:
@@ -149,7 +153,7 @@ class TokenFile:
         for number, line in enumerate(lines, 1):
             if line.strip():
                 try:
-                    token = msgspec.json.decode(line, type=Token)
+                    token = _decode(line)
                 except msgspec.DecodeError as error:
                     message = f"{self._path}: line {number} is no token ({error})"
                     raise UsageError(f"{message}: restore the file, or remove the line") from None

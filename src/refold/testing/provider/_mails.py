@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
+from refold.core._decoders import decoder
 from refold.core._json import Json
 
 if TYPE_CHECKING:
@@ -73,10 +74,13 @@ class MailWords(Struct, frozen=True):
     nouns: tuple[str, ...]
 
 
+_decode = decoder(MailWords)
+
+
 @cache
 def mail_words() -> MailWords:
     """Return the words of the e-mails."""
-    return msgspec.json.decode(files(__package__).joinpath("mail_words.json").read_bytes(), type=MailWords)
+    return _decode(files(__package__).joinpath("mail_words.json").read_bytes())
 
 
 def mail(dice: SeededRandom, lines: int = 120) -> list[Json]:
