@@ -52,6 +52,7 @@ class _Unindexed:
 @pytest.mark.parametrize("version", revisions()[:-1])
 def test_a_store_of_every_earlier_version_is_brought_to_this_one_with_all_it_holds(database_url, version):
     known = ("0001_transcripts", "0002_search_and_leases", "0003_settings", "0004_owners", "0005_lease_times")
+    known += ("0006_provider_ids",)
     assert version in known  # a new one needs its own way to be written here
     where = database(database_url)
     old = OfVersion(where, version)
@@ -80,6 +81,8 @@ def test_the_tables_are_those_the_code_works_with(database_url):
             assert set(columns) == {column.name for column in table.columns}
             assert there.get_pk_constraint(table.name)["constrained_columns"] == [c.name for c in table.primary_key]
             assert len(there.get_foreign_keys(table.name)) == len(table.foreign_key_constraints)
+            indexed = {tuple(index["column_names"]) for index in there.get_indexes(table.name) if not index["unique"]}
+            assert indexed == {tuple(index.columns.keys()) for index in table.indexes}
             required = {column.name for column in table.columns if not column.nullable}
             assert {name for name, column in columns.items() if not column["nullable"]} >= required - {"number"}
 

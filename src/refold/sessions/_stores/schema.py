@@ -96,5 +96,5 @@ provider_ids = Table(
     metadata,
     Column("key", Text, primary_key=True),
     Column("owner", Text, nullable=False),
-    Column("used", Double, nullable=False),
+    Column("used", Double, nullable=False, index=True),
 )
