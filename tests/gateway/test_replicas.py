@@ -88,6 +88,28 @@ def test_a_conversation_that_is_read_but_not_compacted_is_looked_for_in_the_stor
     assert asked == ["aversion", "holder", "aversion", "aversion"]
 
 
+def test_the_store_is_asked_once_whether_a_conversation_that_is_compacted_by_hand_is_there(store, monkeypatch):
+    asked = []
+
+    def compacted(serving):
+        stored = serving.gateway._keeper._store
+        for name in ("load", "aversion"):
+            method = getattr(stored, name)
+            monkeypatch.setattr(
+                stored, name, lambda *_, name=name, do=method, **more: asked.append(name) or do(*_, **more)
+            )
+        assert call(serving.url, "POST", f"/v1/sessions/{id}/compact", body={"model": "gpt-4o"})[0] == 200
+        return [asked.pop(0) for _ in asked[:]]
+
+    more = {"store": store, "window": 16_000, "background": False}
+    with ScriptedProvider(["ok"]) as provider:
+        with standing(provider, **more) as one:
+            id = call(one.url, body=chat(9))[1]["x-refold-conversation"]
+            assert compacted(one) == ["aversion", "load", "aversion"]  # then its plans, and again before its lease
+        with standing(provider, **more) as other:
+            assert compacted(other) == ["load", "load", "load", "aversion"]  # then its messages and its plans
+
+
 def branched(count):
     body = chat(count)
     body["messages"][2 * 11 + 3]["content"] = "another answer"

@@ -274,9 +274,8 @@ class Admin:
             raise GatewayError(400, 'compact takes {"keep_recent": tokens, "instructions": words}', "bad_body")
         wish, model = _wish(body), body.get("model", "")
         model = string_of(model)
-        conversation = await self._lookup.current(id, owner)
-        head = await self._keeper.head(id, owner) if conversation is None else None
-        if head is not None and not id.startswith(GATEWAY_IDS):
+        if not id.startswith(GATEWAY_IDS) and self._lookup.find(id, owner) is None:
+            await self._keeper.head(id, owner)  # it is the owner's
             done = await self._planner.compact_session(id, wish.instructions, wish.keep_recent, model)
             if done is None:
                 return _json({"id": id, "stored": True, "done": "nothing", "plans": []})

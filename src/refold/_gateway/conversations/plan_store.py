@@ -122,26 +122,37 @@ class PlanStore:
         """
         if conversation.unsaved:
             return False
-        session = conversation.session_id or conversation.id
         try:
-            version = await self._access.version(session)
+            version = await self._version(conversation)
         except StoreError:
             return False
-        if version is None and conversation.session_id:
-            self.on_delete(session)
-            raise ConversationDeleted(session)
-        return conversation.check_store(session, version)
+        return conversation.check_store(conversation.session_id or conversation.id, version)
 
     async def is_deleted(self, conversation: Conversation) -> bool:
         """Tell whether another process has deleted a conversation since it was stored; False where the store fails."""
-        session = conversation.session_id
-        if self.local or conversation.unsaved or not session:
+        if self.local or conversation.unsaved or not conversation.session_id:
             return False
-        with suppress(StoreError):
-            if await self._access.version(session) is None:
-                self.on_delete(session)
-                return True
+        try:
+            await self._version(conversation)
+        except ConversationDeleted:
+            return True
+        except StoreError:
+            pass
         return False
+
+    async def _version(self, conversation: Conversation) -> tuple[float, int] | None:
+        """Return the version that the store has of a conversation, None of one that was never stored.
+
+        Raises:
+            ConversationDeleted: another process has deleted it.
+            StoreError: the store fails.
+        """
+        session = conversation.session_id or conversation.id
+        version = await self._access.version(session)
+        if version is None and conversation.session_id:
+            self.on_delete(session)
+            raise ConversationDeleted(session)
+        return version
 
     async def check(self) -> None:
         """See that what others have kept can be read here.
