@@ -42,6 +42,7 @@ class Program:
     python: str = ""  # the version of Python; npm's where empty
     more: Callable[[str], Sequence[Sequence[str]]] | None = None  # commands for a further turn of the same session
     folder: str = ""  # that of another program, of which this is a variant
+    text_beside_calls: bool = True  # whether its model says something in a turn that calls a tool
     override: str = ""  # a requirement in place of one of the package's own
 
     @property
@@ -118,6 +119,7 @@ PROGRAMS = {
         lambda task: ("gemini", "--yolo", "--model", "gemini-2.5-pro", "--prompt", task),
         AGENTS["gemini-cli"].tools.run, AGENTS["gemini-cli"].environment, write_gemini_settings,
         more=lambda task: [("gemini", "--yolo", "--model", "gemini-2.5-pro", "--resume", "latest", "--prompt", task)],
+        text_beside_calls=False,  # its check for loops is valid for a history that begins with calls alone, not with text
     ),
     "qwen-code": Program(
         ("@qwen-code/qwen-code@0.24.4",), 48_000,

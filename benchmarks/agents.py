@@ -34,7 +34,7 @@ from benchmarks.agent_upstreams import compacting_upstream
 from refold.testing.provider import ReceivedRequest, ScriptedProvider, ScriptedReply
 from tools.record_sessions import install
 from tools.recording.agents import LOOP
-from tools.recording.run import SUMMARY, Run, free_port, prepared, without_tools
+from tools.recording.run import SUMMARY, TITLE, Run, free_port, prepared, without_tools
 
 RULE = "Book on the account LEDGER-4471 alone"
 TASK = (
@@ -42,6 +42,8 @@ TASK = (
     "row of stock_moves. Then tell the total."
 )
 MORE = "Which account may be used? Look at report 3 once more."
+TEXT_ALONE = "Respond with TEXT ONLY"  # how Claude Code asks for a summary, with all its tools
+NO_LOOP = {"unproductive_state_analysis": "Each report is another one.", "unproductive_state_confidence": 0.0}
 END = "The total of all reports is 81,400.250, booked on one account."
 REPORT = '''"""Prints a report: words that differ from line to line, and a total."""
 import random, sys
@@ -68,15 +70,18 @@ class LongTask:
 
     def __call__(self, received: ReceivedRequest) -> ScriptedReply | str:
         """Return the next step; a request outside the conversation gets a title or a summary."""
-        call = self._program.call
-        if call is not None and call("")[0] not in received.tools:
-            answer = without_tools(received)
-            return f"<summary>The user wants all reports read. {RULE}.</summary>" if answer == SUMMARY else answer
+        call, words = self._program.call, json.dumps(received.body)
+        if call is not None and (call("")[0] not in received.tools or TEXT_ALONE in words):
+            if "unproductive_state_confidence" in words:  # Gemini CLI's check after 30 turns
+                return json.dumps(NO_LOOP)
+            if TEXT_ALONE not in words and without_tools(received) != SUMMARY:
+                return TITLE
+            return f"<summary>The user wants all reports read. {RULE if RULE in words else 'Rules: none'}.</summary>"
         self.main.append(received)
         return next(self._steps, ScriptedReply(END))
 
     def _script(self, calls: int) -> Iterator[ScriptedReply]:
-        call, end = self._program.call, self._program.end
+        call, end, beside = self._program.call, self._program.end, self._program.text_beside_calls
         if call is None:
             for number in range(1, calls + 1):
                 yield ScriptedReply(_words(number))
@@ -86,11 +91,13 @@ class LongTask:
             numbers = [number + 1, number + 2] if number % 7 == 3 and number + 2 <= calls else [number + 1]
             number = numbers[-1]
             yield ScriptedReply(
-                f"Report {number} is next.", [call(f"python3 report.py {each}") for each in numbers],
+                f"Report {number} is next." if beside else "", [call(f"python3 report.py {each}") for each in numbers],
                 thinking=f"Report {number} has not been read yet.",
             )  # fmt: skip
         yield end(END)
-        yield ScriptedReply("Once more.", [call("python3 report.py 3")], thinking="It was in the first message.")
+        yield ScriptedReply(
+            "Once more." if beside else "", [call("python3 report.py 3")], thinking="It was in the first message."
+        )
         yield end(END)
 
 
