@@ -35,7 +35,7 @@ def compacting_upstream(url: str) -> Iterator[str]:
                 return
             if isinstance(items, list):
                 body["input"] = [_readable(item) for item in items]
-            body.pop("context_management", None)
+                body.pop("context_management", None)
             parts = urlsplit(url)
             connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
             headers = {name: value for name, value in self.headers.items() if name.lower() not in NOT_FORWARDED}

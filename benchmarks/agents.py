@@ -203,7 +203,8 @@ def _ran(name: str, home: Path, options: argparse.Namespace) -> Row:
         typed = (
             "" if program.call else "\n".join([first, *(f"Report {n}, please." for n in range(2, options.calls + 1))])
         )
-        phases = [(provider.url, options.native, turns)]
+        compacting = options.native in ("pass", "shadow")  # the provider itself is asked to
+        phases = [(other if compacting else provider.url, options.native, turns)]
         if options.move:
             phases = [(other, "shadow", turns[:1]), (provider.url, "", turns[1:])]
         for number, (upstream, native, words) in enumerate(phases):
