@@ -38,6 +38,8 @@ def test_what_is_no_transcript_is_refused_with_what_was_found_and_what_is_known(
         read(raw({"name": "x", "version": 1}))
     with pytest.raises(UnreadableTranscript, match="a list of 2, the first with the keys a"):
         read(raw([{"a": 1}, {"a": 2}]))
+    with pytest.raises(UnreadableTranscript, match="a list of 1, the first with the keys role, its role 'wizard'"):
+        read(raw([{"role": "wizard"}]))
     with pytest.raises(UnreadableTranscript, match="3 JSON values, the first with the keys b"):
         detect(b'1\n{"b": 1}\n[]')
     with pytest.raises(UnreadableTranscript, match="one number"):

@@ -159,4 +159,5 @@ def _seen(document: Document) -> str:
 
 
 def _keys(value: Json) -> str:
-    return ", ".join(list(value)[:8]) + (", …" if len(value) > 8 else "") if value else "(none)"
+    role = f", its role {value['role']!r}" if isinstance(value.get("role"), str) else ""
+    return ", ".join(list(value)[:8]) + (", …" if len(value) > 8 else "") + role if value else "(none)"
