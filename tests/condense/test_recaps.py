@@ -25,3 +25,9 @@ def test_a_summary_that_a_later_one_replaces_leaves():
 def test_what_a_summary_calls_pending_is_marked_once_a_turn_has_ended_after_it():
     assert OF_ITS_TIME in compacted(f"u: {BEGINS} Tasks.", *WORK)
     assert OF_ITS_TIME not in compacted(f"u: {BEGINS} Tasks.", "a: x | read(a.py) as c", f"t: c = {BODY * 9}")
+
+
+def test_headings_of_what_was_so_when_a_summary_was_written_say_so_too():
+    text = compacted(f"u: {BEGINS} Summary:\n7. **Pending Tasks:**\n- two\n9. Optional Next Step:\nGo.", *WORK)
+    assert "7. **Pending Tasks:** [as it was then]" in text
+    assert "9. Optional Next Step: [as it was then]" in text

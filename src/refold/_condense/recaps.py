@@ -1,11 +1,12 @@
 """Summaries of earlier contexts that a harness put into a conversation: only the last one counts, as of its time.
 
 A later summary tells what the earlier ones told. Its own "pending tasks", "current work" and order to go on are those
-of the moment when it was written: once an answer has ended a turn after it, they are marked.
+of the moment when it was written: once an answer has ended a turn after it, their headings and the end are marked.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from refold._condense.digest.turns import turn_ends
@@ -18,6 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["OF_ITS_TIME", "settle_recaps"]
 
 OF_ITS_TIME = "[The pending work and the next step above are of the time of that summary; what was done since follows.]"
+
+# Headings of what was so when the summary was written, and what is written behind them.
+OF_A_TIME = re.compile(
+    r"^[ \t]*(?:#{1,6} |\d{1,2}[.)] )?\**(?:Pending (?:Tasks|Work)|Current (?:Work|State|Status)|(?:Optional )?Next Steps?|"
+    r"Remaining (?:Tasks|Work)|In Progress):?\**:?[ \t]*$",
+    re.M | re.I,
+)
+THEN = " [as it was then]"
 
 
 def settle_recaps(draft: Draft) -> None:
@@ -36,4 +45,6 @@ def settle_recaps(draft: Draft) -> None:
 
 
 def _marked(text: str) -> str:
-    return text if text.endswith(OF_ITS_TIME) else f"{text.rstrip()}\n{OF_ITS_TIME}"
+    if text.endswith(OF_ITS_TIME):
+        return text
+    return f"{OF_A_TIME.sub(lambda heading: heading[0] + THEN, text).rstrip()}\n{OF_ITS_TIME}"

@@ -240,3 +240,18 @@ def test_after_a_rebase_the_commit_is_the_one_that_the_log_or_the_answer_names()
     assert "last commit (turn 1): [main abc1234] x (rewritten later)" in undone
     before = told(*committed, f"a: x | {shell('git log --oneline')} as c3", "t: c3 = abc1234 x", *rebased)
     assert "last commit (turn 1): [main abc1234] x (rewritten later)" in before
+
+
+def test_what_blocks_the_current_request_stands_behind_the_list_of_tasks_until_it_went_well():
+    lines = (
+        "u: compare the scores",
+        f"a: x | {shell('python evals/run.py')} as c1",
+        "t: c1 = exit code 1\nError: token expired",
+        "a: The fix is in, but the run is blocked by the expired login. I look at the page. | read(page.py) as c2",
+        "t: c2 = x",
+    )
+    told_of = "blocked, as the assistant wrote in turn 1: The fix is in, but the run is blocked by the expired login."
+    assert told(*lines)[-1] == told_of
+    again = (f"a: Again. | {shell('python evals/run.py')} as c3", "t: c3 = exit code 0\nall ran")
+    assert told_of not in told(*lines, *again)
+    assert told_of not in told(*lines, "a: The login is expired.", "u: then tell me of the page")

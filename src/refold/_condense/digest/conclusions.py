@@ -45,6 +45,7 @@ __all__ = [
     "LEADS",
     "PLAN_ENDS",
     "REVERSED",
+    "SUPPOSED",
     "decisions",
     "plain",
     "prepare",

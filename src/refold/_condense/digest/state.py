@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 from refold._condense.call_facts import arguments_of, is_shell, plain_name, writes
 from refold._condense.call_outline import call_line, one_line
 from refold._condense.digest.announcements import SENTENCE, announces
-from refold._condense.digest.conclusions import PLAN_ENDS, prose
+from refold._condense.digest.conclusions import PLAN_ENDS, SUPPOSED, prose
 from refold._condense.digest.file_log import AGENTS, file_log
 from refold._condense.digest.findings import no_work
 from refold._condense.digest.ledger import ALL_DONE, ledger
 from refold._condense.digest.open_items import LISTED_OPEN, open_items
-from refold._condense.digest.outcomes import EXPECTED, answered, check_line, ended, failed, meant_to_fail
+from refold._condense.digest.outcomes import EXPECTED, answered, check_line, ended, failed, meant_to_fail, passed_calls
 from refold._condense.digest.targets import Target, target_of, targets_of
 from refold._condense.digest.task_lists import IN_PROGRESS, lists_tasks, newest_task_list
-from refold._condense.digest.turns import goes_on_at_once, turn_ends, turns_at
+from refold._condense.digest.turns import goes_on_at_once, turn_ends, turns_at, turns_in_work
 from refold._condense.file_views import FileNames, command_of, is_scratch
 from refold._condense.text_calls import text_call
 from refold.core._speakers import is_turn
@@ -64,6 +64,13 @@ INTENT = re.compile(
     r"次に|接下来|下一步|现在",
     re.I,
 )
+BLOCKED = re.compile(
+    r"\b(?:is|are|remains?|still|now) blocked\b|\bblocked (?:by|on|until)\b|\bblocker\b|"
+    r"\b(?:can(?:no|['’])t|unable to) (?:proceed|continue|go on)\b|"
+    r"\bis blockiert\b|\bblockiert (?:durch|von)\b|\bbloqu(?:é|ée|eado|eada) (?:par|por)\b",
+    re.I,
+)
+NEAR = 40  # messages before it in which what failed is looked for
 # What Git says of a commit and of the branch, in lines of their own.
 COMMITTED = re.compile(r"^\[[^\]\n]+ [0-9a-f]{7,40}\] .+$", re.M)
 # What rewrites commits, so that their ids are those of none any more, and how the newest is shown.
@@ -90,7 +97,7 @@ def state(view: View) -> tuple[str, ...]:
     results = _results_of_calls(view, last[-1] if last else "")
     tasks, uncommitted = tuple(_to_do(view.transcript)), tuple(_uncommitted(view))
     account = () if tasks else (*ledger(view), *open_items(view))
-    listed = (*last, *results, *account, *uncommitted, *_running(view), *_plan(view), *tasks)
+    listed = (*last, *results, *account, *uncommitted, *_running(view), *_plan(view), *tasks, *_blocked(view))
     ended = (
         last and last[-1].endswith(WENT_WELL) and not any(line.startswith((TODO, ITEM_OF, *OPEN)) for line in listed)
     )
@@ -114,6 +121,32 @@ def _to_do(transcript: Transcript) -> Iterator[str]:
         yield f"{LISTED}{len(tasks.done)} of {whole} done{left}{of_turn}: {_ending('; '.join(tasks.done))}"
     open_still = (line for line in tasks.remaining if line not in over)
     yield from (f"{TODO}{line}{of_turn}" for line in open_still)
+
+
+def _blocked(view: View) -> Iterator[str]:
+    """Yield what the assistant says last of what blocks the current request, unless what failed before went well since.
+
+    Where no call failed before it, nothing shows that it blocks no more.
+    """
+    messages, turns = view.transcript.messages, turns_at(view.transcript)
+    in_work = turns_in_work(view.transcript)
+    start = next((at for at, turn in enumerate(turns) if turn in in_work), 0)
+    for position in range(len(messages) - 1, max(len(messages) - CALLS_BACK, start) - 1, -1):
+        if words := _blocking(messages[position]):
+            passed = [target for _, target in passed_calls(view, messages[position:]) if target]
+            before = reversed(messages[max(position - NEAR, start) : position])
+            wrong = next((call for call, result in answered(view, before) if failed(call, result)), None)
+            if wrong is None or not any(each.covers(target_of(wrong)) for each in passed):
+                yield f"blocked, as the assistant wrote in turn {turns[position]}: {words}"
+            return
+
+
+@memoized
+def _blocking(message: Message) -> str:
+    """Return the last sentence of an answer that says what blocks the work."""
+    sentences = SENTENCE.split(prose(message)) if message.role == "assistant" else ()
+    telling = (each for each in reversed(sentences) if BLOCKED.search(each) and not SUPPOSED.search(each))
+    return one_line(next(telling, "").strip(" -*#>|"), INTENT_LENGTH)
 
 
 def _ending(text: str) -> str:
