@@ -149,3 +149,15 @@ def test_rests_of_words_settings_of_calls_and_names_that_only_a_search_showed_ar
     assert "messageIndex" in text
     for junk in (" essageIndex", "a.b.c", "someName", "2000"):
         assert junk not in text
+
+
+def test_a_path_that_only_a_page_of_the_web_showed_is_not_listed():
+    transcript = talk(
+        "u: go",
+        'a: x | webfetch({"url": "docs"}) as c | grep({"pattern": "a"}) as d',
+        "t: c = Write /workspace/my-app/index.js or src/used.ts to begin",
+        "t: d = src/found.ts: a",
+        "a: I take `src/used.ts`.",
+    )
+    assert {atom.text for atom in ledger(view_of(transcript), transcript.messages)} >= {"src/used.ts", "src/found.ts"}
+    assert "workspace/my-app/index.js" not in {atom.text for atom in ledger(view_of(transcript), transcript.messages)}

@@ -65,6 +65,7 @@ JUNK = re.compile(
     r"\d{1,2}[a-z]{3,}\w*|"  # the number of a line and its first word
     r".*\.(?:" + EXTENSIONS + r")-\d+|"  # a line of a search
     r".+/[dgimsuvy]{0,8}\.(?:test|exec|source)|"  # a call of a regular expression
+    r"r\d{1,2}/[\w-]+/SKILL\.md|"  # of the list of skills that a harness gives
     r"dev/(?:null|tty|stdin|stdout|stderr|u?random|zero|fd/.*)|"
     r"(?:.+/\.)?git/(?:(?:\w+_)?HEAD|COMMIT_EDITMSG|index|shallow|packed-refs|config|description|"
     r"(?:hooks|info|logs|objects|refs)(?:/.*)?)"
@@ -117,6 +118,12 @@ GO = (
     "Split TrimSpace Contains HasPrefix HasSuffix Join Dir Base Rel Second Minute Hour Millisecond Args"
 )
 BUILT_IN = frozenset(f"{JAVASCRIPT} {PYTHON} {GO}".split())
+# What the members of their own libraries begin with: `strings.TrimLeft`, `Number.isNaN`, `fs.readFileSync`.
+LIBRARY_NAMES = (
+    "console Object Number Promise Array Math JSON String Buffer process fs errors exec bytes strings strconv regexp "
+    "filepath fmt sync sha256 hex os sys re assert"
+)
+LIBRARIES = frozenset(LIBRARY_NAMES.split())
 
 
 class Folders:
@@ -153,7 +160,7 @@ def kind_of(word: str, lead: str = "") -> IdentifierKind | None:
     kind: IdentifierKind = match.lastgroup or "name"  # type: ignore[assignment]  # the groups are kinds
     if kind == "path":
         return _kind_of_path(word, lead)
-    if kind == "dotted" and word.rpartition(".")[2] in BUILT_IN:
+    if kind == "dotted" and (word.rpartition(".")[2] in BUILT_IN or word.partition(".")[0] in LIBRARIES):
         return None
     if kind == "name" and (HEX.fullmatch(word) or _scattered(word)):
         return None if _is_made_up(word) else "id"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold._condense.call_facts import is_shell, reads, writes
+from refold._condense.call_facts import is_shell, plain_name, reads, writes
 from refold._condense.call_outline import PARTS, call_line
 from refold._condense.digest.identifier_kinds import (
     NAMED,
@@ -58,6 +58,9 @@ TITLES: dict[IdentifierKind, str] = {"path": PATHS, "url": ADDRESSES, "id": IDS,
 PASSING: frozenset[IdentifierKind] = frozenset({"name", "dotted"})
 # Kinds of which a word that only tools showed is hardly ever asked for again: of 130 on 32 recorded sessions, none was.
 UNUSED: frozenset[IdentifierKind] = frozenset({"id", "number", "url"})
+# Kinds of which a word that only a page of the web showed is one of its examples: "/workspace/my-app".
+OF_A_PAGE: frozenset[IdentifierKind] = frozenset({"path", "words"})
+WEB = re.compile(r"web|fetch|brows|url|http|^code_?search")  # in names of tools
 SEVERAL = 4  # identifiers that are worth a line of their own
 IN_CONTEXT = ("path", "words", "url", "id", "number")  # kinds that what stands around them decides on
 # Of JSON, in this order: what then stands behind a backslash is of the text inside.
@@ -201,16 +204,18 @@ def ledger(
 def _passed_by(candidate: _Candidate, kind: IdentifierKind, printer: str) -> bool:
     """Tell whether a word that nobody used only passed by: of those hardly one in thirty is asked for again."""
     if kind not in PASSING:
-        return kind in UNUSED
-    return printer == "tool" or (printer == "command" and candidate.seen < REPEATED)
+        return kind in UNUSED or (kind in OF_A_PAGE and printer == "web")
+    return printer in ("tool", "web") or (printer == "command" and candidate.seen < REPEATED)
 
 
-def _printed_by(view: View, piece: RemovedPiece) -> Literal["command", "tool", ""]:
+def _printed_by(view: View, piece: RemovedPiece) -> Literal["command", "tool", "web", ""]:
     """Return what printed a piece, nothing where it is the content of a file or was written."""
     call = view.call_of(piece.message, piece.part) if isinstance(piece.part, ToolResult) else None
     if call is None or reads(call) is not None:
         return ""
-    return "command" if is_shell(call) else "tool"
+    if is_shell(call):
+        return "command"
+    return "web" if WEB.search(plain_name(call.name)) else "tool"
 
 
 def _is_rest(candidate: _Candidate, known: Set[str], ends: Set[str]) -> bool:
