@@ -22,8 +22,8 @@ OF_ITS_TIME = "[The pending work and the next step above are of the time of that
 
 # Headings of what was so when the summary was written, and what is written behind them.
 OF_A_TIME = re.compile(
-    r"^[ \t]*(?:#{1,6} |\d{1,2}[.)] )?\**(?:Pending (?:Tasks|Work)|Current (?:Work|State|Status)|(?:Optional )?Next Steps?|"
-    r"Remaining (?:Tasks|Work)|In Progress):?\**:?[ \t]*$",
+    r"^[ \t]*(?:#{1,6} |\d{1,2}[.)] )?\**(?:Pending (?:Tasks|Work)|Current (?:Work|State|Status)|"
+    r"(?:Optional )?Next Steps?|Remaining (?:Tasks|Work)|In Progress):?\**:?[ \t]*$",
     re.M | re.I,
 )
 THEN = " [as it was then]"

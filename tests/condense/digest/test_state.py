@@ -255,3 +255,12 @@ def test_what_blocks_the_current_request_stands_behind_the_list_of_tasks_until_i
     again = (f"a: Again. | {shell('python evals/run.py')} as c3", "t: c3 = exit code 0\nall ran")
     assert told_of not in told(*lines, *again)
     assert told_of not in told(*lines, "a: The login is expired.", "u: then tell me of the page")
+
+
+def test_a_plan_that_was_written_for_what_the_request_names_is_told():
+    plans = [json.dumps({"file_path": f"specs/{n}.md", "content": f"# Phase {n}: the store\n\nx"}) for n in (1, 2)]
+    written = [line for n, plan in enumerate(plans) for line in (f"a: x | write({plan}) as c{n}", f"t: c{n} = ok")]
+    before = ("u: write the plans", *written, "a: Both plans are written.")
+    line = "written for it in turn 1: specs/1.md (Phase 1: the store)"
+    assert told(*before, "u: begin with phase 1", "a: x | read(a.py) as d", "t: d = x")[-1] == line
+    assert not [each for each in told(*before, "u: begin", "a: x | read(a.py) as d", "t: d = x") if "written" in each]

@@ -14,14 +14,16 @@ from refold._condense.call_facts import arguments_of, is_shell, plain_name, writ
 from refold._condense.call_outline import call_line, one_line
 from refold._condense.digest.announcements import SENTENCE, announces
 from refold._condense.digest.conclusions import PLAN_ENDS, SUPPOSED, prose
+from refold._condense.digest.definitions import is_prose
 from refold._condense.digest.file_log import AGENTS, file_log
 from refold._condense.digest.findings import no_work
 from refold._condense.digest.ledger import ALL_DONE, ledger
 from refold._condense.digest.open_items import LISTED_OPEN, open_items
 from refold._condense.digest.outcomes import EXPECTED, answered, check_line, ended, failed, meant_to_fail, passed_calls
+from refold._condense.digest.previous import own_text
 from refold._condense.digest.targets import Target, target_of, targets_of
 from refold._condense.digest.task_lists import IN_PROGRESS, lists_tasks, newest_task_list
-from refold._condense.digest.turns import goes_on_at_once, turn_ends, turns_at, turns_in_work
+from refold._condense.digest.turns import goes_on_at_once, turn_ends, turn_numbers, turns_at, turns_in_work
 from refold._condense.file_views import FileNames, command_of, is_scratch
 from refold._condense.text_calls import text_call
 from refold.core._speakers import is_turn
@@ -46,6 +48,7 @@ WAITED_FOR = " (no result yet)"  # behind a call at the end that nothing has ans
 WENT_WELL = ", which went well"  # behind a commit that the last words announced
 PROSE = (".md", ".mdx", ".rst", ".txt")
 BEFORE_EDITS = " (before the last edits)"
+LABELLED = re.compile(r"([A-Za-z]{3,} \d{1,2})\b")  # how the title of a plan for one of several steps begins
 FILES = 6  # changed files that are named beside the last commit
 INTENT_LENGTH = 400  # characters
 REPORT, ITEM = 700, 200  # characters of what a sub-agent reports, and of each item where it is a longer list
@@ -97,7 +100,8 @@ def state(view: View) -> tuple[str, ...]:
     results = _results_of_calls(view, last[-1] if last else "")
     tasks, uncommitted = tuple(_to_do(view.transcript)), tuple(_uncommitted(view))
     account = () if tasks else (*ledger(view), *open_items(view))
-    listed = (*last, *results, *account, *uncommitted, *_running(view), *_plan(view), *tasks, *_blocked(view))
+    plans = (*_plan(view), *_written_plans(view))
+    listed = (*last, *results, *account, *uncommitted, *_running(view), *plans, *tasks, *_blocked(view))
     ended = (
         last and last[-1].endswith(WENT_WELL) and not any(line.startswith((TODO, ITEM_OF, *OPEN)) for line in listed)
     )
@@ -175,6 +179,17 @@ def _plan(view: View) -> Iterator[str]:
         became = "approved by the user"
     turn = turns_at(view.transcript)[position]
     yield f"plan (turn {turn}), {became}" + (f": {title}" if title else "")
+
+
+def _written_plans(view: View) -> Iterator[str]:
+    """Yield the texts that the work has written whose title begins with what the current request names ("phase 1")."""
+    turns = turn_numbers(view.transcript)
+    in_work = turns_in_work(view.transcript)
+    request = " ".join(own_text(each) for each in view.transcript.messages if turns.get(each.id) in in_work).lower()
+    for record in file_log(view.transcript):
+        label = LABELLED.match(record.phrase) if record.changed and record.turn not in in_work else None
+        if label and is_prose(record.path) and re.search(rf"\b{label[1].lower()}\b", request):
+            yield f"written for it in turn {record.turn}: {record.path} ({record.phrase})"
 
 
 def _plans(call: ToolCall) -> bool:
