@@ -147,6 +147,22 @@ def test_a_call_without_name_is_named_and_goes(format: str, call: dict[str, Any]
     assert refold.repair(asked, format=format).messages[1][key_of(format)] == [block(format, "ok")]
 
 
+@pytest.mark.parametrize(
+    ("item", "text"),
+    [
+        ({"type": "function_call", "call_id": "c1", "arguments": "{}"}, "a call without name"),
+        ({"type": "function_call", "name": "f", "arguments": "{}"}, "a call or a result without call_id"),
+        ({"type": "custom_tool_call", "name": "f", "call_id": None, "input": ""}, "a call or a result without call_id"),
+        ({"type": "function_call_output", "call_id": 7, "output": "x"}, "a call or a result without call_id"),
+    ],
+)
+def test_an_item_of_a_call_without_name_or_id_is_named_and_goes(item: dict[str, Any], text: str) -> None:
+    messages = [user("openai-responses", "hi"), item, user("openai-responses", "go on")]
+    found = refold.violations(messages, format="openai-responses")
+    assert text in [each.message for each in found if each.at == (1,)]
+    assert refold.repair(messages, format="openai-responses").messages == [messages[0], messages[2]]
+
+
 def test_a_type_that_is_no_text_is_named() -> None:
     message = {"type": {"a": 1}, "role": "user", "id": ["x"], "content": "hello"}
     assert faults("openai-responses", message)[0] == "type is an object: give a string"

@@ -198,7 +198,11 @@ def _chat(message: Message) -> Iterator[Flaw]:
 def _responses(message: Message) -> Iterator[Flaw]:
     native: Any = message.native
     kind = string(native, "type") if "type" in native else "message"
-    if (key := _ARGUMENTS.get(kind)) and not isinstance(native.get(key, ""), str):
+    if kind in _ARGUMENTS and not isinstance(native.get("name"), str):
+        yield Flaw(_NAMELESS, ())
+    elif (kind in _ARGUMENTS or kind in _OUTPUTS) and not isinstance(native.get("call_id"), str):
+        yield Flaw("a call or a result without call_id", ())
+    elif (key := _ARGUMENTS.get(kind)) and not isinstance(native.get(key, ""), str):
         yield from _rewritten("arguments that are no text", message, ())
     elif kind in _OUTPUTS:
         yield from _wordless(message, "output")
