@@ -90,3 +90,12 @@ def test_an_email_is_some_thirty_three_thousand_tokens_by_the_estimate_of_the_ta
     box = Mailbox()
     sizes = [len(box.mail_read(id)) / 1.5 for id in box.ids]
     assert 30_000 < sum(sizes) / 41 < 36_000
+
+
+@pytest.mark.parametrize("window", [9_000, 12_000])
+def test_an_agent_whose_calls_leave_reads_no_mail_twice(window):
+    box = Mailbox(lines=20)
+    with ScriptedProvider(behave=MailAgent()) as provider:
+        _, compactions = work(box, "refold", provider, window)
+    assert compactions
+    assert sorted(box.read) == sorted(box.ids)

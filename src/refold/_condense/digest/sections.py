@@ -36,6 +36,7 @@ from refold._condense.digest.steps import STEPS, earlier_steps, steps
 from refold._condense.digest.targets import WRITE, Target, target_in, targets_of
 from refold._condense.digest.task_lists import newest_task_list
 from refold._condense.digest.turns import turns_at, turns_in_work
+from refold._condense.digest.worked_through import WORKED_THROUGH, worked_through
 from refold._condense.file_views import is_scratch
 from refold._condense.identifier_scores import likeliest_first
 from refold._condense.pins import CONSTRAINTS
@@ -53,7 +54,9 @@ REQUESTS = "Requests and answers of the user (word for word)"
 ERRORS, TRIED = "Open errors", "Tried and failed"
 RULED, ENDED = "What the user decided", "Earlier requests and how they ended"
 REMAINING = "Remaining"  # the section of digests of earlier releases
-CUMULATIVE = frozenset({GOAL, CONSTRAINTS, CHANGED, READ, ACCOUNT})  # they hold what earlier digests held already
+CUMULATIVE = frozenset(
+    {GOAL, CONSTRAINTS, CHANGED, READ, ACCOUNT, WORKED_THROUGH}
+)  # they hold what earlier digests held already
 SKILL = re.compile(r"(?:^|[/\\])\.[\w-]+[/\\](?:.*[/\\])?SKILL\.md$", re.I)  # instructions of an agent, not of the work
 AT_END = re.compile(r"\bturn (\d+)\)?$")
 OF_TURN = re.compile(r"turn (\d+): ")
@@ -163,6 +166,7 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     commands = tuple(map(_line, passed))
     yield Section("Commands", commands[:COMMANDS], 0.02, newest_first=True)
     yield Section("Other calls", other_calls(view, messages)[:CALLS], 0.015, newest_first=True)
+    yield Section(WORKED_THROUGH, worked_through(view, messages, staying), 0.3, newest_first=True)
     yield Section("Values", values(sound), 0.02, newest_first=True)
     yield Section(STEPS, steps(view) if messages else (), 0.07, newest_first=True)
     yield Section(STATE, state(view) if messages else (), 0.1)
