@@ -48,6 +48,8 @@ def test_what_is_left_out_is_marked_with_its_lines_and_the_order_is_kept():
     assert lines[0] == "[… 2 lines left out …]"
     assert [line[:2] for line in lines[1:5]] == ["02", "03", "[…", "06"]
     assert lines[-1] == "[… 4 lines left out …]"
+    brief = excerpt(text, [found[3], found[1]], brief=True).split("\n")
+    assert [line[:3] for line in brief] == ["[…]", "02 ", "03 ", "[…]", "06 ", "07 ", "[…]"]
     assert extent(text, [found[3], found[1]]) == "4 of 12 lines"
 
 
@@ -92,6 +94,8 @@ def test_a_part_of_a_line_is_shown_with_the_characters_that_are_left_out_around_
         f"[… {before:,} characters left out …] {text[part.start : part.stop]}[… {after:,} characters left out …]"
     )
     assert extent(text, [part]) == f"{part.chars:,} of {len(text):,} characters"
+    brief = excerpt(text, [part, segments(text)[-1]], brief=True)
+    assert brief == f"[…]\n[…] {text[part.start : part.stop]}[…]\nlast\nend"
 
 
 def test_a_gap_that_is_no_longer_than_its_marker_stays():

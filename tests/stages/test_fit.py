@@ -61,10 +61,10 @@ def test_old_output_becomes_a_pointer_first_and_the_newest_stays_verbatim():
 
 def test_the_room_that_is_left_takes_part_of_the_newest_cleared_output_as_whole_lines():
     view = fitted(work(20), 20_100)
-    partly = [text for text in outputs(view) if "lines left out" in text]
+    partly = [text for text in outputs(view) if "[…]" in text]
     assert len(partly) == 1
     whole = {line for part in range(20) for line in f"{part} {BODY}".split("\n")}
-    assert all(line in whole for line in partly[0].split("\n")[1:] if "left out" not in line)
+    assert all(line in whole for line in partly[0].split("\n")[1:] if line != "[…]")
 
 
 def test_the_digest_is_one_message_of_the_user_right_after_the_first_turn():
@@ -109,7 +109,8 @@ def test_an_output_bigger_than_the_goal_is_cut_to_whole_lines_with_its_errors():
     view = fitted(talk("u: Run it.", 'a: run | bash({"command": "make"}) as c', f"t: c = {log}"), 3_000)
     (text,) = outputs(view)
     assert "ValueError: it broke" in text
-    assert "lines left out" in text
+    assert "of 6,001 lines\n" in text
+    assert "\n[…]\n" in text
     assert 0.9 * 3_000 <= view.tokens <= 3_000
 
 

@@ -71,7 +71,7 @@ NOTE = re.compile(  # what readers say of a file at its beginning or end
 )
 EDGE = 6  # lines at either end of an output in which such a note stands
 MOSTLY = 0.6  # of the lines that are not blank have a number, where lines are numbered
-OURS = re.compile(r"^\[(?:parts of the )?output\b|^\[… [\d,]+ lines? left out …\]$")  # what an earlier plan left
+OURS = re.compile(r"^\[(?:parts of the )?output\b|^\[…(?: [\d,]+ lines? left out …)?\]$")  # what an earlier plan left
 PREAMBLE = 8  # first lines in which a harness says how a command went before "Output:"
 OLD = ("old_string", "old_str", "oldText", "old_text", "oldString", "search")
 NEW = ("new_string", "new_str", "newText", "new_text", "newString", "replace")

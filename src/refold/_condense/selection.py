@@ -55,7 +55,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Selection", "select"]
 
-MARKER = "\n[… 100 lines left out …]"  # what a segment on its own needs beside it
+MARKER = "\n[… 100 lines left out …]"  # what a segment is charged beside its text: more than the marker takes, so that
+# lines that hang together come back before single ones
 # The numbers below were chosen by hand; benchmarks/recall.py measures what they give together (docs/salience.md). More
 # worth for EDITED buys lines that are edited later at the price of identifiers, with figures there.
 ROUNDS = 4  # of choosing, until the room is filled
@@ -516,7 +517,8 @@ def _show_lines(draft: Draft, reduction: Reduction, some: Sequence[Segment]) -> 
             call = draft.view.call_of(message := draft.base[reduction.position], reduction.result)
             opening = f"{PARTS} {call_line(call, reduction.result)}, {extent(text, some)}"
             opening += stale_mark(draft.view.transcript, message.id, call)
-            draft.change(reduction.position, text_replaced(reduction.result, f"{opening}\n{excerpt(text, some)}"))
+            words = f"{opening}\n{excerpt(text, some, brief=True)}"
+            draft.change(reduction.position, text_replaced(reduction.result, words))
     else:
         words = reduction.harness.showing(some) if reduction.harness else excerpt(text, some) + reduction.ending
         draft.change(reduction.position, [Patch(reduction.patches[0].at, Text(words))])

@@ -52,6 +52,7 @@ WHOLE = 1_000  # bytes of a text that is one segment: its parts say little alone
 LONG_LINE = 600  # characters of a line that is cut; a shorter one is read as one: a row of a table, a paragraph
 DEEPEST = 12  # levels of JSON that are cut at their commas
 SHORT_GAP = 24  # characters that a marker takes as well
+BRIEF = "[…]"  # a marker where a heading says how much of a text there is: markers with numbers took 3 % of a goal
 # Where a text is read in part: characters around a word, and how many of each word.
 CHUNK, EACH = 2_000, 6
 OPENING = 100  # characters of a line in which JSON begins, behind a label or a time
@@ -180,17 +181,17 @@ def split(text: str) -> tuple[str, ...]:
     return tuple(text[segment.start : segment.stop].removesuffix("\n") for segment in segments(text))
 
 
-def excerpt(text: str, chosen: Collection[Segment]) -> str:
-    """Return the chosen segments of a text in order, word for word, with a marker for each gap."""
+def excerpt(text: str, chosen: Collection[Segment], *, brief: bool = False) -> str:
+    """Return the chosen segments of a text in order, word for word, with a marker for each gap; `brief`: no numbers."""
     pieces: list[str] = []
     after = 0
     for segment in sorted(chosen, key=lambda segment: segment.start):
         if segment.start > after:
-            pieces.append(_gap(text, after, segment.start))
+            pieces.append(_gap(text, after, segment.start, brief))
         pieces.append(text[segment.start : segment.stop])
         after = segment.stop
     if after < len(text):
-        pieces.append(_gap(text, after, len(text)))
+        pieces.append(_gap(text, after, len(text), brief))
     return "".join(pieces)
 
 
@@ -277,23 +278,24 @@ def _ends_of_fields(text: str, start: int, stop: int) -> Iterator[int]:
         yield stop
 
 
-def _gap(text: str, start: int, stop: int) -> str:
+def _gap(text: str, start: int, stop: int, brief: bool) -> str:
     """Return what stands in place of characters: markers for the rest of a line, for whole lines, for a beginning."""
     if stop < len(text) and text[stop - 1] == "\n" and (not start or text[start - 1] == "\n"):  # most are whole lines
-        return _marker(text.count("\n", start, stop), "line") + "\n"
+        return (BRIEF if brief else _marker(text.count("\n", start, stop), "line")) + "\n"
     markers: list[str] = []
     if not _at_line(text, start):
         end = text.find("\n", start, stop)
-        markers.append(f"{_marker((end if end >= 0 else stop) - start, 'character')}{chr(10) if end >= 0 else ' '}")
+        marker = BRIEF if brief else _marker((end if end >= 0 else stop) - start, "character")
+        markers.append(f"{marker}{chr(10) if end >= 0 else ' '}")
         start = end + 1 if end >= 0 else stop
     last = text.rfind("\n", start, stop) + 1 or start
     lines = text.count("\n", start, last)
     if stop == len(text) and start < stop:
         lines, last = lines + 1, stop
-    if lines:
-        markers.append(_marker(lines, "line") + ("\n" if stop < len(text) else ""))
+    if lines and not (brief and markers):
+        markers.append((BRIEF if brief else _marker(lines, "line")) + ("\n" if stop < len(text) else ""))
     if last < stop:
-        markers.append(f"{_marker(stop - last, 'character')} ")
+        markers.append(f"{BRIEF if brief else _marker(stop - last, 'character')} ")
     return "".join(markers)
 
 
