@@ -161,6 +161,18 @@ def test_a_file_that_a_command_wrote_closes_the_edit_that_failed():
 
 def test_a_check_that_says_it_failed_has_failed_whatever_ended_the_pipe():
     assert is_open("pytest 2>&1; true", "=== 2 failed, 3 passed in 1s ===")
+    script = "node scripts/lint-posts.mjs -p a.mdx 2>&1; true"
+    assert is_open(script, "a.mdx: too long\nFiles with errors: 1")
+    assert is_open(script, "a.mdx: too long\nSome checks failed.")
+    well = talk("u: go", f"a: x | {command(script)} as c", "t: c = Files with errors: 0\n0 checks failed")
+    assert not [end for end in outcomes(view_of(well), well.messages) if end.failed]
+
+
+def test_an_error_that_only_introduces_is_told_with_the_line_below_it():
+    wrong = "Errors found in a.mdx:\n  - Title: too long\nSome checks failed."
+    transcript = talk("u: go", f"a: x | {command('node scripts/lint.mjs; true')} as c", f"t: c = {wrong}")
+    (end,) = outcomes(view_of(transcript), transcript.messages)
+    assert end.ended == "failed: Errors found in a.mdx: Title: too long"
 
 
 def test_an_edit_that_failed_is_closed_by_the_next_of_the_same_file():

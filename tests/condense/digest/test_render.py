@@ -81,16 +81,17 @@ def test_an_identifier_that_another_line_tells_is_not_listed_again():
     assert not any("src/store.py" in line.partition(": ")[2] for line in lines)
 
 
-def test_a_call_to_another_tool_is_named_and_a_search_is_not():
+def test_a_call_to_another_tool_is_named_and_what_only_looks_is_not():
     work = talk(
         "u: go",
-        'a: looking | Grep({"pattern": "load_.*"}) as c1 | Fetch({"query": "sums"}) as c2',
+        'a: x | Grep({"pattern": "a.*"}) as c1 | WebFetch({"url": "http://docs"}) as c2 | Deploy({"query": "sums"}) as c3',
         "t: c1 = src/store.py",
         "t: c2 = ok",
+        "t: c3 = ok",
         "u: go on",
     )
     found = sections(digest_text(view_of(work, window=20_000), work.messages[:-1]))
-    assert found["## Other calls"] == ["- Fetch `sums`"]
+    assert found["## Other calls"] == ["- Deploy `sums`"]
 
 
 def test_files_read_are_told_by_how_likely_they_are_needed_the_likeliest_first():

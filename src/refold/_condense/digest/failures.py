@@ -93,4 +93,6 @@ def _reason(result: ToolResult) -> str:
         for reasons in REASONS:
             if match := reasons.search(piece, 1 if piece is near else 0):
                 return one_line(match[0], REASON)
-    return "" if first else first_error(result.text)
+    line = "" if first else first_error(result.text)
+    below = text.partition(line)[2].strip().partition("\n")[0] if line.endswith(":") else ""
+    return one_line(f"{line} {below.strip(' -*')}", REASON) if below else line

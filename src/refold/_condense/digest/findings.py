@@ -10,7 +10,7 @@ from refold._condense.call_outline import call_line, content_summary, one_line
 from refold._condense.digest import conclusions, task_lists
 from refold._condense.digest.conclusions import prose
 from refold._condense.digest.identifier_kinds import argument_names
-from refold._condense.digest.identifier_ledger import identifiers_of
+from refold._condense.digest.identifier_ledger import asks_the_web, identifiers_of
 from refold._condense.digest.outcomes import answered, code_of, failed, verdict_of
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.targets import target_of
@@ -78,12 +78,13 @@ def prepare(message: Message) -> None:
 
 
 def other_calls(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
-    """Return the calls that went well and neither ran, read, wrote nor searched, newest first, each once."""
+    """Return the calls that went well and do more than to run, read, write, search or open a page, newest first."""
     results: dict[str, None] = {}
     for call, result in answered(view, reversed(messages)):
         if len(results) >= MOST:
             break
-        if not (act_of(call) or reads(call) or writes(call) or failed(call, result) or keeps_tasks(call)):
+        looks = act_of(call) or reads(call) or asks_the_web(call)
+        if not (looks or writes(call) or failed(call, result) or keeps_tasks(call)):
             results[call_line(call)] = None
     return tuple(line for line in results if len(line.split()) > 1 and not BARE.fullmatch(line))
 

@@ -36,7 +36,17 @@ if TYPE_CHECKING:
 
     from refold.core.view import View
 
-__all__ = ["Atom", "atoms_in", "grouped", "identifiers_of", "ledger", "prepare", "ungrouped", "words_in"]
+__all__ = [
+    "Atom",
+    "asks_the_web",
+    "atoms_in",
+    "grouped",
+    "identifiers_of",
+    "ledger",
+    "prepare",
+    "ungrouped",
+    "words_in",
+]
 
 WORD = re.compile(r"[\w./@+~-]+")
 CUT_WORD = re.compile(rf"{WORD.pattern}\Z")
@@ -215,7 +225,12 @@ def _printed_by(view: View, piece: RemovedPiece) -> Literal["command", "tool", "
         return ""
     if is_shell(call):
         return "command"
-    return "web" if WEB.search(plain_name(call.name)) else "tool"
+    return "web" if asks_the_web(call) else "tool"
+
+
+def asks_the_web(call: ToolCall) -> bool:
+    """Tell whether a call looks at a page of the web or searches it, by its tool's name."""
+    return WEB.search(plain_name(call.name)) is not None
 
 
 def _is_rest(candidate: _Candidate, known: Set[str], ends: Set[str]) -> bool:

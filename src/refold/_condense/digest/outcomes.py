@@ -65,6 +65,7 @@ AROUND = 4  # messages before and behind an output in which its call and what th
 FAILED = re.compile(
     r"\b[1-9]\d* (?:failed|failing|failures?|errors?\b(?! handl))|^(?:FAIL|--- FAIL|FAILED)\b|npm ERR!|ERR_PNPM|"
     r"^error(?:\[E\d+\])?:|error TS\d+|BUILD FAILED|BUILD FAILURE|FAILED \(|^panic:|^Traceback \(most|"
+    r"\b(?:errors|failures)[:=] ?[1-9]\d*\b|(?<!0 )(?<!no )(?<!No )\b(?:checks?|tests?) failed\b|"
     r"^make(?:\[\d+\])?: \*\*\*|Test Suites?: \d+ failed|test result: FAILED",
     re.M,
 )

@@ -62,6 +62,7 @@ AT_END = re.compile(r"\bturn (\d+)\)?$")
 OF_TURN = re.compile(r"turn (\d+): ")
 NEWEST = 4  # requests that come before the first one
 COMMANDS, CALLS = 20, 12  # lines that tell least: more of them are not read
+FILES_READ = 16  # that were not changed, the likeliest needed: the list of identifiers has more
 PHRASES = 32  # changed files, the newest, of which it is told what changed
 ACCOUNT_POSITION = 3  # of a model's account among the sections: after what users said
 END = " → "  # between a call and how it ended
@@ -161,7 +162,7 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     full = tuple(record.full_line for record in changed[:PHRASES])
     yield Section(CHANGED, tuple(record.line for record in changed), 0.2, newest_first=True, fuller=full)
     read = tuple(record.line for record in _read(log))
-    yield Section(READ, likeliest_first(read, transcript), 0.05)
+    yield Section(READ, likeliest_first(read, transcript)[:FILES_READ], 0.05)
     passed = _newest(end for end in ends if end.shell and not (end.failed or end.target.looks))
     commands = tuple(map(_line, passed))
     yield Section("Commands", commands[:COMMANDS], 0.02, newest_first=True)

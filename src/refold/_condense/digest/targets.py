@@ -7,6 +7,7 @@ what else the line does do not count. A run shows what another would have shown 
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -96,7 +97,7 @@ CHECKING = re.compile(
     re.I,
 )
 SCRIPTS = re.compile(  # files that are run to see whether work is right
-    r"(?:^|/)(?:(?:run[_-]?)?tests?(?:[_-]\w+)?|(?:run[_-]?)?(?:checks?|lint|verify|ci))\.(?:py|sh|[mc]?[jt]s|rb|ps1)$"
+    r"(?:^|/)(?:(?:run[_-]?)?tests?(?:[_-]\w+)?|(?:run[_-]?)?(?:checks?|lint|verify|validate|ci)(?:[_-]\w+)*)\.(?:py|sh|[mc]?[jt]s|rb|ps1)$"
 )
 NAMED = frozenset(  # flags whose value names what of the objects is run
     {"-k", "-run", "-t", "--testNamePattern", "--test-name-pattern", "--grep", "-g", "--tests", "--test", "-Dtest"}
@@ -221,7 +222,8 @@ def _of_simple(command: str, folder: str) -> tuple[Target, ...]:
     program = SAME.get(program, program)
     if program in SHELL_PROGRAMS and len(rest) == 2 and rest[0].endswith("c"):
         return _of_command(rest[1])
-    if program in INTERPRETERS and (INLINE.intersection(rest[:2]) or not rest):
+    flags = takewhile(lambda word: word.startswith("-"), rest[:2])  # what follows a script is the script's own
+    if program in INTERPRETERS and (not INLINE.isdisjoint(flags) or not rest):
         return (Target(command[:40], looks=True),)  # a probe: what it looks for is in its own text
     if program not in TOOLS or not rest:
         objects, names = _objects(rest)
