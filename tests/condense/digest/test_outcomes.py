@@ -169,10 +169,10 @@ def test_a_check_that_says_it_failed_has_failed_whatever_ended_the_pipe():
 
 
 def test_an_error_that_only_introduces_is_told_with_the_line_below_it():
-    wrong = "Errors found in a.mdx:\n  - Title: too long\nSome checks failed."
+    wrong = "Error: a.mdx:\n  - Title: too long\nexit code 1"
     transcript = talk("u: go", f"a: x | {command('node scripts/lint.mjs; true')} as c", f"t: c = {wrong}")
     (end,) = outcomes(view_of(transcript), transcript.messages)
-    assert end.ended == "failed: Errors found in a.mdx: Title: too long"
+    assert end.ended == "exit code 1: Error: a.mdx: Title: too long"
 
 
 def test_an_edit_that_failed_is_closed_by_the_next_of_the_same_file():
