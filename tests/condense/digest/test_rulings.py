@@ -174,6 +174,9 @@ def test_a_few_words_that_point_at_something_are_told_with_the_turn_before_them(
     assert ruled(before, *work, "u: no, the block should only stay") == [
         f"user turn 2: no, the block should only stay {after}"
     ]
+    assert ruled(before, *work, "u: we have no terminal so we must remove that") == [
+        "user turn 2: we have no terminal so we must remove that"
+    ]
     assert ruled(before, *work, "u: never say contrast again") == ["user turn 2: never say contrast again"]
 
 

@@ -93,8 +93,10 @@ VOICE = re.compile(
     re.I,
 )
 ABOUT = re.compile(r"^[^.?!\n]*\b(?:this|these|the following)\b[^.?!\n]*[?？]\s", re.I)  # asks about what follows
-POINTS = re.compile(  # at something that was named before
-    r"^\W*(?:no(?:pe)?|needs?|should|must|has to|have to)\b|\b(?:it|that|this|them|these|those)\b", re.I
+POINTS = re.compile(  # how a turn begins that points at something that was named before
+    r"^\W*(?:no(?:pe)?|alternatively|instead|rather|needs?|should|must|has to|have to)\b|"
+    r"^\W*(?:\w+ ){0,3}(?:it|that|this|them|these|those)\b",
+    re.I,
 )
 QUOTING = 8  # words in a row that are quoted, and not said by chance
 SYMPTOM = re.compile(
