@@ -4,13 +4,14 @@
     .venv-adapters/strands/bin/python -m benchmarks.adapters strands --turns 200
 
 The harness is that of the adapter's tests, the provider the scripted one. A measured turn is two calls of the model,
-with one output of a tool; compactions are in force. The turns between the early and the late ones are short, since some
-frameworks write the whole history at each step: a thousand long turns of LangGraph's checkpointer take many gigabytes.
+with one output of a tool; compactions are in force. The turns between the early and the late ones are short, and written
+into the framework's own history without a call of the model, since some frameworks write the whole history at each step:
+a thousand turns take hours, and gigabytes of LangGraph's checkpointer. One turn in forty of them runs, and compacts.
 
 What is measured is the processor time of our own functions and of what they call of Python's, and beside it that of the
 framework, which copies, stores and sends its history as it likes. A profiler takes the time, which makes it larger, early
 and late alike. Garbage is collected between measured turns only: it takes time for all objects of the process, from
-whoever allocates next. Figures are of thirty turns: their median is a turn without a compaction, their mean has the
+whoever allocates next. Figures are of twenty turns: their median is a turn without a compaction, their mean has the
 compactions, which are frequent in this small window and read the originals of the whole history.
 """
 
@@ -29,17 +30,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from refold.core.messages import text_of
+from benchmarks.adapter_histories import FILLS
 from refold.testing.adapters import AdapterHarness, AgentSetup
 from refold.testing.provider import ReceivedRequest, ScriptedProvider, ScriptedReply
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = str(ROOT / "src" / "refold")
 TESTING = str(ROOT / "src" / "refold" / "testing")
-EARLY, MEASURED = 50, 30  # the turn that is early, and turns that are measured up to it and up to the last
-FIRST = 20  # long turns before those that are measured late: a compaction falls among them
+EARLY, MEASURED = 50, 20  # the turn that is early, and turns that are measured up to it and up to the last
+FIRST = 10  # turns that run before those that are measured late: a compaction falls among them
+WRITTEN = 40  # turns of which one runs and the others are written into the history
 WINDOW = 6_000  # small, as SDKs take milliseconds for each message of a request
-QUESTION, SHORT = "alpha: where is the limit set? This is question {}.", "alpha: take note of"
+NAME = "alpha"  # of the conversation
+QUESTION = f"{NAME}: where is the limit set? This is question {{}}."
 
 
 class TurnCost(NamedTuple):
@@ -67,7 +70,7 @@ def main(arguments: Sequence[str]) -> int:
         each for each in vars(module).values()
         if isinstance(each, type) and issubclass(each, AdapterHarness) and each.__module__ == module.__name__
     )  # fmt: skip
-    costs = costs_of(harness, options.turns)
+    costs = costs_of(harness, FILLS[options.adapter], options.turns)
     turn = f"turn {options.turns:,}"
     print(f"| {options.adapter} | turn {EARLY} | {turn} | times |")
     print("| --- | ---: | ---: | ---: |")
@@ -77,14 +80,14 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def costs_of(harness: type[AdapterHarness], turns: int) -> tuple[list[TurnCost], list[TurnCost]]:
+def costs_of(
+    harness: type[AdapterHarness], fill: Callable[[AdapterHarness, str, list[tuple[str, str]]], None], turns: int
+) -> tuple[list[TurnCost], list[TurnCost]]:
     """Return what the last turns up to the early one cost, and those up to the last."""
 
     def behave(received: ReceivedRequest) -> ScriptedReply:
         if received.messages[-1].results:
             return ScriptedReply("I have read it.")
-        if SHORT in text_of(received.messages[-1]):
-            return ScriptedReply("Noted.")
         return ScriptedReply("I read it.", [("read", {"path": f"part_{received.number}.py"})])
 
     def read(path: str, lines: int = 40) -> str:
@@ -98,14 +101,19 @@ def costs_of(harness: type[AdapterHarness], turns: int) -> tuple[list[TurnCost],
                        Path(folder), {"window": WINDOW})
         )  # fmt: skip
         try:
+            notes: list[tuple[str, str]] = []
             for turn in range(1, turns + 1):
-                if EARLY < turn <= turns - MEASURED - FIRST:
-                    agent.run("alpha", f"{SHORT} {turn}.\n{read(f'note_{turn}.md', 15)}")
-                elif EARLY - MEASURED < turn <= EARLY or turn > turns - MEASURED:
-                    cost = cost_of(lambda: agent.run("alpha", QUESTION.format(turn)))  # noqa: B023 - called at once
+                if EARLY < turn <= turns - MEASURED - FIRST and turn % WRITTEN:
+                    notes.append((f"{NAME}: take note of {turn}.\n{read(f'note_{turn}.md', 15)}", "Noted."))
+                    continue
+                if notes:
+                    fill(agent, NAME, notes)
+                    notes = []
+                if EARLY - MEASURED < turn <= EARLY or turn > turns - MEASURED:
+                    cost = cost_of(lambda: agent.run(NAME, QUESTION.format(turn)))  # noqa: B023 - called at once
                     (early if turn <= EARLY else late).append(cost)
                 else:
-                    agent.run("alpha", QUESTION.format(turn))
+                    agent.run(NAME, QUESTION.format(turn))
                 provider.received.clear()  # else it keeps all requests
         finally:
             agent.close()

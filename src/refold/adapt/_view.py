@@ -62,20 +62,22 @@ class TrackedView(Struct, Generic[Item], frozen=True):
         """
         out: list[Item] = []
         written: dict[int, WrittenItem[Item]] = {}
+        messages, origins, untouched, end = self.messages, self.origins, self.untouched, len(self.messages)
         start = passed = 0  # messages before `start` are done; items before `passed` are in `out`, or a plan hides them
-        while start < len(self.messages):
-            origin, stop, item = self.origins[start], start + 1, None
+        while start < end:
+            origin, stop, item = origins[start], start + 1, None
             if origin is not None:
-                while stop < len(self.messages) and self.origins[stop] == origin:
+                while stop < end and origins[stop] == origin:
                     stop += 1
-                out += self._unconverted(passed, origin)
+                if passed < origin:
+                    out += self._unconverted(passed, origin)
                 passed, item = origin + 1, self.items[origin]
-            natives = self.messages[start:stop]
-            if origin is not None and stop - start == self.counts[origin] and all(self.untouched[start:stop]):
+            if origin is not None and stop - start == self.counts[origin] and all(untouched[start:stop]):
                 out.append(self.items[origin])
             elif write is None:
-                out += natives
+                out += messages[start:stop]
             else:
+                natives = messages[start:stop]
                 known = self.written.get(id(natives[0]))
                 if known is None or not known.is_for(write, natives, item):
                     known = WrittenItem(write, natives, item, tuple(write(natives, item)))
