@@ -25,9 +25,9 @@ class WrittenItem(Struct, Generic[Item], frozen=True):
     items: tuple[Item, ...]
 
     def is_for(self, write: object, natives: list[Any], item: Item | None) -> bool:
-        """Tell whether it is of the very same objects."""
-        same = self.write is write and self.item is item and len(self.natives) == len(natives)
-        return same and all(map(is_, self.natives, natives))
+        """Tell whether it is of the very same native messages, and of an item with the same fields."""
+        same = self.write is write and len(self.natives) == len(natives) and all(map(is_, self.natives, natives))
+        return same and (self.item is item or self.item == item)
 
 
 class TrackedView(Struct, Generic[Item], frozen=True):
@@ -56,7 +56,7 @@ class TrackedView(Struct, Generic[Item], frozen=True):
 
         An item that no plan touched is the very same object. `write` is called for the others, with the native
         messages that an item has now and the item itself, or with one message that a plan made and None; it returns
-        the framework's messages for them, by default the native ones. It is not called again for the very same objects:
+        the framework's messages for them, by default the native ones. It is not called again for what is as before:
         what it returned is returned again by later calls, so nobody may change it in place. Items that were converted
         to no native message stay where they are.
         """
