@@ -126,6 +126,15 @@ def test_items_with_several_native_messages_or_none_come_back_as_the_frameworks_
     assert all(item is None or any(item is each for each in items) for _, item in written)
 
 
+class Array:
+    """An array of numbers, which compares each with each."""
+
+    def __eq__(self, other):
+        raise ValueError("the truth value of an array is ambiguous")
+
+    __hash__ = None
+
+
 def test_what_was_written_for_messages_that_are_as_before_is_not_written_again():
     track, items, written = Track(window=WINDOW), history(0), []
 
@@ -149,6 +158,9 @@ def test_what_was_written_for_messages_that_are_as_before_is_not_written_again()
     others = track.fold([{**item, "time": 1} for item in items], keys=items).as_items(write)
     assert sum("time" in item for item in others if item) > 0
     assert len(written) > edited  # with other fields it is another message
+    with_arrays = [[{**item, "rows": Array()} for item in items] for _ in range(2)]
+    first, second = (track.fold(each, keys=items).as_items(write) for each in with_arrays)
+    assert len(first) == len(second)
 
 
 def test_a_state_goes_on_in_another_process_under_the_same_plans():

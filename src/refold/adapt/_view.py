@@ -27,7 +27,12 @@ class WrittenItem(Struct, Generic[Item], frozen=True):
     def is_for(self, write: object, natives: list[Any], item: Item | None) -> bool:
         """Tell whether it is of the very same native messages, and of an item with the same fields."""
         same = self.write is write and len(self.natives) == len(natives) and all(map(is_, self.natives, natives))
-        return same and (self.item is item or self.item == item)
+        if not same or self.item is item:
+            return same
+        try:
+            return bool(self.item == item)
+        except Exception:  # an array in a field, whose comparison has no truth
+            return False
 
 
 class TrackedView(Struct, Generic[Item], frozen=True):
