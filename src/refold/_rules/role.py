@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from refold._rules.base import CutAnywhere
-from refold.core._json import Json, mapping, type_in_words
+from refold.core._json import Json, type_in_words
 from refold.core.view import Violation
 
 if TYPE_CHECKING:
@@ -31,13 +31,14 @@ class Speaker(CutAnywhere, frozen=True):
 
     def broken(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
         """Return the messages without a role that the provider knows."""
-        return tuple(
-            Violation(self.name, text, (position,), (message.id,))
-            for position, message in enumerate(messages)
-            if (native := mapping(message.native))
-            and (self.items or native.get("role") not in self.roles)
-            and (text := self._fault(native))
-        )
+        violations: list[Violation] = []
+        for position, message in enumerate(messages):
+            native: Any = message.native
+            if native is None or (not self.items and native.get("role") in self.roles):
+                continue
+            if text := self._fault(native):
+                violations.append(Violation(self.name, text, (position,), (message.id,)))
+        return tuple(violations)
 
     def _fault(self, native: Json) -> str:
         kind = native.get("type", "message") if self.items else "message"
