@@ -69,14 +69,15 @@ class Draft:
         self.pinned = frozenset(view.index[id] for id in view.pinned if id in view.index)
         self.immovable = frozenset(view.index[id] for id in view.kept_by_pins) if self.pinned else self.pinned
 
-    def change(self, position: int, patches: Iterable[Patch]) -> int:
+    def change(self, position: int, patches: Iterable[Patch], undoing: Iterable[Path] = ()) -> int:
         """Change parts of a message, in place of earlier changes to the same parts; return the tokens saved.
 
-        One that is pinned stays as it is.
+        Changes to parts at paths in `undoing` are taken back before. A message that is pinned stays as it is.
         """
         if position in self.pinned:
             return 0
         changes = self.changes.setdefault(position, {})
+        self._take_back(position, undoing)
         kinds = self.view.traits.picture_results
         changes.update(
             (patch.at, shaped(self.base[position], patch.at, self._annotated(position, patch), kinds))
@@ -102,12 +103,7 @@ class Draft:
 
     def undo(self, position: int, paths: Iterable[Path]) -> int:
         """Take changes to parts of a message back, to what was settled; return the tokens saved, which is negative."""
-        changes, settled = self.changes.get(position, {}), self.settled.get(position, {})
-        for path in paths:
-            if path in settled:
-                changes[path] = settled[path]
-            else:
-                changes.pop(path, None)
+        self._take_back(position, paths)
         return self._recounted(position)
 
     def changed(self, position: int, patches: Iterable[Patch]) -> dict[Path, Part | Unchanged | None]:
@@ -171,6 +167,14 @@ class Draft:
             message.id for message, is_hidden in zip(self.base, self.hidden, strict=True) if is_hidden
         ]
         return (*edits, Hide(tuple(leaving))) if leaving else tuple(edits)
+
+    def _take_back(self, position: int, paths: Iterable[Path]) -> None:
+        changes, settled = self.changes.get(position, {}), self.settled.get(position, {})
+        for path in paths:
+            if path in settled:
+                changes[path] = settled[path]
+            else:
+                changes.pop(path, None)
 
     def _leaves(self, position: int) -> int:
         """Return the tokens that hiding a message saves: all but those of parts that carry state."""

@@ -505,23 +505,25 @@ def _show_touched(draft: Draft, touched: Mapping[int, Reduction], chosen: Sequen
 
 def _show_lines(draft: Draft, reduction: Reduction, some: Sequence[Segment]) -> None:
     """Show lines of a text in place of what a move left of it; all of it as it was where all lines are chosen."""
-    draft.undo(reduction.position, [patch.at for patch in reduction.patches])
-    text = _text_of(draft, reduction)
+    position, text = reduction.position, _text_of(draft, reduction)
     if some and not reduction.harness:
         pinned = some if reduction.result else _with_pinned(draft, reduction, text, some)
         some = without_short_gaps(text, pinned)
+    paths = [patch.at for patch in reduction.patches]
     if not some:
-        draft.change(reduction.position, reduction.patches)
+        draft.change(position, reduction.patches, paths)
     elif reduction.result:
         if sum(segment.chars for segment in some) < len(text):
-            call = draft.view.call_of(message := draft.base[reduction.position], reduction.result)
+            call = draft.view.call_of(message := draft.base[position], reduction.result)
             opening = f"{PARTS} {call_line(call, reduction.result)}, {extent(text, some)}"
             opening += stale_mark(draft.view.transcript, message.id, call)
             words = f"{opening}\n{excerpt(text, some, brief=True)}"
-            draft.change(reduction.position, text_replaced(reduction.result, words))
+            draft.change(position, text_replaced(reduction.result, words), paths)
+        else:
+            draft.undo(position, paths)
     else:
         words = reduction.harness.showing(some) if reduction.harness else excerpt(text, some) + reduction.ending
-        draft.change(reduction.position, [Patch(reduction.patches[0].at, Text(words))])
+        draft.change(position, [Patch(reduction.patches[0].at, Text(words))], paths)
 
 
 def _with_pinned(draft: Draft, reduction: Reduction, text: str, some: Sequence[Segment]) -> list[Segment]:

@@ -272,11 +272,11 @@ def memoized(function: Callable[[Value], Returned]) -> Callable[[Value], Returne
 
     @wraps(function)
     def wrapper(value: Value) -> Returned:
-        memo = value.__dict__
-        if name not in memo:
-            memo[name] = function(value)
-        computed: Returned = memo[name]
-        return computed
+        try:
+            known: Returned = value.__dict__[name]
+        except KeyError:
+            known = value.__dict__[name] = function(value)
+        return known
 
     return wrapper
 
