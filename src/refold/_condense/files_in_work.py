@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from refold._condense.file_views import Change
     from refold.core.view import View
 
-__all__ = ["FilesInWork", "lines_in", "prepare", "room_for_files", "touched_last"]
+__all__ = ["FilesInWork", "prepare", "room_for_files", "touched_last"]
 
 # Chosen on recorded sessions, each for its own effect on the share of edit anchors in the block (docs/salience.md).
 # (room for the transcript as a share of its size, share of the goal): where there is more room, more of the files is in
@@ -115,11 +115,13 @@ class FilesInWork:
         self.edits = [state.last_edit for state in files.values()]  # the last message that changed each, or -1
         self.runs = [[run.written() for run in state.in_order()] for state in files.values()]
         self.candidates = _candidates(files, lately, total)
+        self.lines = frozenset(line.text.strip() for line in self.candidates)
 
-    def section(self, standing: frozenset[str], room: int, count: Callable[[str], int]) -> str:
+    def section(self, staying: Iterable[Message], room: int, count: Callable[[str], int]) -> str:
         """Return a section of a digest within a room in tokens, without lines that stand elsewhere; or nothing."""
         if room < LEAST_ROOM:
             return ""
+        standing = frozenset().union(*(self.lines & _lines(message) for message in staying))
         free = [line for line in self.candidates if line.text.strip() not in standing]
         aim, best = float(room), ""
         chosen: list[Candidate] = []
@@ -324,13 +326,9 @@ def prepare(message: Message) -> None:
     _lines(message)
 
 
-def lines_in(messages: Iterable[Message]) -> frozenset[str]:
-    """Return the lines of messages, blanks around them and numbers before them aside."""
-    return frozenset().union(*map(_lines, messages))
-
-
 @memoized
 def _lines(message: Message) -> frozenset[str]:
+    """Return the lines of a message, blanks around them and numbers before them aside."""
     words = [part.text for part in message.parts if isinstance(part, Text)]
     called = [text for call in message.calls for text in strings_within(arguments_of(call) or call.arguments)]
     visible = (line for result in message.results for line in visible_lines(result).lines if line)

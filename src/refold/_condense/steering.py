@@ -141,11 +141,12 @@ def scores_of(transcript: Transcript) -> Scores:
     requested = words_of(typed)
     steps = frozenset().union(*(_own_words(message) for message in messages[-STEPS:])) - requested
     phrases = phrases_of(typed)
-    ranked, rare = _ranked(outputs, requested, phrases)
+    shown = _Searched(outputs)
+    ranked, rare = _ranked(shown, requested, phrases)
     replaced = frozenset(_replaced(outputs, ranked, requested))
     spoken = {(message.id, at): text for message in messages for at, text in _spoken(message).items()}
-    answered, _ = _ranked(spoken, requested, phrases)
-    stepped, _ = _ranked(outputs, steps, {})
+    answered, _ = _ranked(_Searched(spoken), requested, phrases)
+    stepped, _ = _ranked(shown, steps, {})
     return Scores(ranked, stepped, _wrong(outputs), replaced, answered, rare & requested)
 
 
@@ -209,27 +210,36 @@ def _add(scored: Iterable[tuple[float, Unit]], least: float, worth: float, room:
         unit.extra += worth * score * (1 + along)
 
 
+class _Searched:
+    """Texts by their place, with what a search asks of each again: its small form, and where its segments start."""
+
+    def __init__(self, texts: Mapping[Place, ToolResult | SpokenText]) -> None:
+        self.texts = texts
+        self.lower = LazyTable(lambda place: small(texts[place].text))
+        self.starts = LazyTable(lambda place: [segment.start for segment in segments_of(texts[place])])
+        self.segments = sum(map(len, map(segments_of, texts.values())))
+
+
 def _ranked(
-    outputs: Mapping[Place, ToolResult | SpokenText], words: frozenset[str], phrases: Mapping[str, frozenset[str]]
+    searched: _Searched, words: frozenset[str], phrases: Mapping[str, frozenset[str]]
 ) -> tuple[dict[Place, dict[int, float]], frozenset[str]]:
     """Return the scores of segments by the rare words and phrases they hold, and these."""
     holding: dict[str, list[Place]] = {}
-    for place, result in outputs.items():
+    for place, result in searched.texts.items():
         for word in _present(words_of_result(result), words, phrases):
             holding.setdefault(word, []).append(place)
-    total = sum(map(len, map(segments_of, outputs.values())))
+    total, lower = searched.segments, searched.lower
     most = max((1 + total) ** (1 - RARE), FEWEST)  # segments that may hold a word
     rarest = sorted(
         (word for word in holding if len(holding[word]) <= most), key=lambda word: (len(holding[word]), word)
     )
-    lower = LazyTable(lambda place: small(outputs[place].text))
     places: dict[Place, dict[str, dict[int, int]]] = {}
     weights: dict[str, float] = {}
     for kind in (words, phrases):
         for word in [word for word in rarest if word in kind][:WORDS]:
             if sum(lower[place].count(word) for place in holding[word]) > OFTEN * most:
                 continue
-            located = {place: _segments_with(word, outputs[place], lower[place]) for place in holding[word]}
+            located = {place: _segments_with(word, place, searched) for place in holding[word]}
             number = sum(map(len, located.values()))
             if 0 < number <= most:
                 weights[word] = (log((1 + total) / number) / log(1 + total)) ** POWER
@@ -281,12 +291,12 @@ def _replaced(
             yield from ((place, start) for place, start, line in same if place != newest)
 
 
-def _segments_with(word: str, result: ToolResult | SpokenText, lower: str) -> dict[int, int]:
+def _segments_with(word: str, place: Place, searched: _Searched) -> dict[int, int]:
     """Return which segments hold a word, by their start, each with the start of the next if it ends there."""
+    result, starts = searched.texts[place], searched.starts[place]
     text, pieces = result.text, segments_of(result)
-    starts = [segment.start for segment in pieces]
     holding: dict[int, int] = {}
-    for at in occurrences(word, text, lower):
+    for at in occurrences(word, text, searched.lower[place]):
         number = bisect_right(starts, at) - 1
         last = number + 1 < len(starts) and "\n" not in text[at : pieces[number].stop - 1]
         holding[starts[number]] = max(starts[number + 1] if last else -1, holding.get(starts[number], -1))

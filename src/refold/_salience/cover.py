@@ -92,10 +92,11 @@ class Cover:
 
         New are those that nothing covers before but the unit it comes after; shared are those that several units hold.
         """
-        self.new = [
-            unit.atoms.difference(covered) if unit.after is None else unit.atoms.difference(covered, unit.after.atoms)
-            for unit in self.units
-        ]
+        self.new = [unit.atoms.difference(covered) for unit in self.units]
+        for first, numbers in self.waiting.items():
+            atoms = self.units[first].atoms
+            for number in numbers if atoms else ():
+                self.new[number] = self.new[number].difference(atoms)
         holding = Counter(chain.from_iterable(self.new))  # how many units hold an atom
         self.worths = dict(zip(holding, [int(each * GRAIN) for each in worths(holding)], strict=True))
         worth = self.worths.__getitem__
@@ -119,8 +120,8 @@ class Cover:
         """
         units = self.units
         times = Counter(chain.from_iterable([unit.statements for unit in units]))
-        self.speakers: dict[str, list[int]] = {statement: [] for statement, number in times.items() if number > 1}
-        several = frozenset(self.speakers)
+        speakers: dict[str, list[int]] = {statement: [] for statement, number in times.items() if number > 1}
+        self.speakers, several = speakers, frozenset(speakers)
         self.wholes = [sum(map(len, unit.statements)) for unit in units]
         self.fresh = self.wholes.copy()
         self.repeated = [unit.statements & several for unit in units]
@@ -129,7 +130,7 @@ class Cover:
                 self.fresh[number] -= sum(map(len, unit.statements.intersection(stated)))
                 repeated = repeated.difference(stated)
             for statement in repeated:
-                self.speakers[statement].append(number)
+                speakers[statement].append(number)
         self.more = [*map(self._more, range(len(units))), 0.0]
 
     def _more(self, number: int) -> float:

@@ -260,11 +260,12 @@ class AtomTraits(Struct, frozen=True, gc=False):
 def _traits_of(atom: str) -> AtomTraits:
     kind = kind_of(atom)
     itself = kind, len(atom), "." in atom and atom.rsplit(".", 1)[1] in CODE
-    parts = (atom,) if atom.isdecimal() else tuple(dict.fromkeys(map(str.lower, PART.findall(atom))))
+    parts = (atom,) if atom.isdecimal() else tuple(dict.fromkeys([words[part] for part in PART.findall(atom)]))
     base = atom.rsplit("/", 1)[-1] if kind == "path" else atom
     return AtomTraits(_shared.setdefault(itself, itself), parts, base)
 
 
+words = LazyTable(str.lower, KNOWN)  # of names, in small letters: each once, since most names share theirs
 traits = LazyTable(_traits_of, KNOWN)  # of each atom what it is in every conversation
 _shared: dict[Itself, Itself] = {}  # what is one and the same is found quickest
 

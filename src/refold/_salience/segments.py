@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -55,6 +56,7 @@ SHORT_GAP = 24  # characters that a marker takes as well
 BRIEF = "[…]"  # a marker where a heading says how much of a text there is: markers with numbers took 3 % of a goal
 # Where a text is read in part: characters around a word, and how many of each word.
 CHUNK, EACH = 2_000, 6
+START = attrgetter("start")  # of a segment
 OPENING = 100  # characters of a line in which JSON begins, behind a label or a time
 JSON = re.compile(r'[\[{]\s*["\[{]')
 JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]|,\s*')
@@ -185,7 +187,7 @@ def excerpt(text: str, chosen: Collection[Segment], *, brief: bool = False) -> s
     """Return the chosen segments of a text in order, word for word, with a marker for each gap; `brief`: no numbers."""
     pieces: list[str] = []
     after = 0
-    for segment in sorted(chosen, key=lambda segment: segment.start):
+    for segment in sorted(chosen, key=START):
         if segment.start > after:
             pieces.append(_gap(text, after, segment.start, brief))
         pieces.append(text[segment.start : segment.stop])
@@ -201,7 +203,7 @@ def without_short_gaps(text: str, chosen: Collection[Segment]) -> list[Segment]:
     Joined ones are to be shown: what their atoms are is left out.
     """
     joined: list[Segment] = []
-    for segment in sorted(chosen, key=lambda segment: segment.start):
+    for segment in sorted(chosen, key=START):
         if joined and segment.start - joined[-1].stop <= SHORT_GAP:
             joined[-1] = Segment(joined[-1].start, segment.stop, frozenset())
         else:

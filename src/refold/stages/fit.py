@@ -8,11 +8,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._condense import files_in_work, steering
-from refold._condense.digest import findings, identifier_ledger, outcomes
+from refold._condense.digest import findings, identifier_ledger, open_items, outcomes
 from refold._condense.digest.model_account import account_in, need_of
 from refold._condense.digest.previous import digests_in, is_digest, own_text
 from refold._condense.digest.render import account_size, digest_text, least_of, limit_of, touched_files
-from refold._condense.files_in_work import lines_in, room_for_files, touched_last
+from refold._condense.files_in_work import room_for_files, touched_last
 from refold._condense.fit_draft import Draft
 from refold._condense.identifier_scores import take_down
 from refold._condense.left_out import room_for_count, with_count
@@ -79,6 +79,7 @@ class Fit(Struct, frozen=True):
         findings.prepare(message)
         identifier_ledger.prepare(message)
         outcomes.prepare(message)
+        open_items.prepare(message)
         files_in_work.prepare(message)
         steering.prepare(message)
 
@@ -165,7 +166,7 @@ class Fit(Struct, frozen=True):
         log = ReductionLog()
 
         def named(staying: Iterable[Message]) -> frozenset[str]:
-            return names_of(work.section(lines_in(staying), room, count))
+            return names_of(work.section(staying, room, count))
 
         selection = select(draft, areas, goal - reserve, log, self.keep_until, named)
         for more in reversed(range(ROUNDS)):
@@ -178,7 +179,7 @@ class Fit(Struct, frozen=True):
                 continue
             over = max(draft.total + reserve - goal, 0)
             limit = max(reserve - over, 0)
-            block = work.section(lines_in(standing), min(room, limit // 2, limit - least), count)
+            block = work.section(standing, min(room, limit // 2, limit - least), count)
             text = digest_text(view, left, staying=standing, limit=limit, before=before, account=account, block=block)
             digest = view.insert("user", text, Note("digest", *files), before=before) if text else None
             size = view.counter.message(digest.message) if digest else 0

@@ -32,7 +32,7 @@ from refold._text.graphemes import grapheme_prefix
 from refold.core.messages import File, Image, Message, Text, ToolCall, ToolResult, memoized
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence, Set
+    from collections.abc import Iterable, Sequence, Set
 
     from refold.core.view import View
 
@@ -164,8 +164,8 @@ def ledger(
     """
     pieces = _pieces(left)
     standing_words = words_in(standing)
-    best = _best_spellings(pieces, len(left), standing_words)
     earlier = {_bare(written): (written, source) for written, source in before}
+    best, passing = _best_spellings(pieces, len(left), standing_words, earlier.keys(), AHEAD * limit)
     for word, (written, _) in earlier.items():
         if word in best:
             best[word] = _used_once_more(best[word])
@@ -177,7 +177,7 @@ def ledger(
         candidates = nlargest(AHEAD * limit, candidates)
     arguments = frozenset().union(*(argument_names(call) for message in left for call in message.calls))
     ranked = _of_kinds(candidates, arguments)
-    known = standing_words | best.keys()
+    known = standing_words.union(best, passing)
     ends = frozenset(map(WITHOUT_FIRST, known))
     folders = Folders(word for _, word, each, kind in ranked if kind == "path" and not _is_rest(each, known, ends))
     atoms: list[Atom] = []
@@ -313,8 +313,13 @@ def _is_excerpt(piece: RemovedPiece) -> bool:
     return isinstance(piece.part, ToolResult) and piece.part.text.startswith(PARTS)
 
 
-def _best_spellings(pieces: Sequence[RemovedPiece], messages: int, standing: Collection[str]) -> dict[str, _Candidate]:
-    """Return the best candidate of each identifier of pieces: it may stand with and without signs around it."""
+def _best_spellings(
+    pieces: Sequence[RemovedPiece], messages: int, standing: Set[str], earlier: Set[str], most: int
+) -> tuple[dict[str, _Candidate], Set[str]]:
+    """Return the best candidate of each identifier of pieces: it may stand with and without signs around it.
+
+    Where there are no more than `most`, those that only passed by are returned as words: most of a long conversation.
+    """
     words_of = [
         _of_texts(piece.message)[piece.part.text] if isinstance(piece.part, Text) else identifiers_of(piece.part)
         for piece in pieces
@@ -327,21 +332,27 @@ def _best_spellings(pieces: Sequence[RemovedPiece], messages: int, standing: Col
     last: dict[str, int] = {}  # the piece that holds a spelling last
     for number, words in enumerate(words_of):
         last.update(dict.fromkeys(words, number))
+    spelled = [(raw, spelling) for raw in last if (spelling := SPELLINGS[raw]).word not in standing]
+    passing: Set[str] = set()
+    if len(spelled) + len(earlier) <= most:
+        unused = {spelling.word for raw, spelling in spelled if spelling.kind in UNUSED and raw not in used}
+        passing = unused.difference(
+            earlier, [spelling.word for raw, spelling in spelled if spelling.kind not in UNUSED or raw in used]
+        )
     late = [LATE * (piece.position + 1) / messages for piece in pieces]
     uses, sightings = used.get, seen.get  # a counter's own look-up is slow where it has nothing
     best: dict[str, _Candidate] = {}
-    for raw, number in last.items():
-        spelling = SPELLINGS[raw]
+    for raw, spelling in spelled:
         word = spelling.word
-        if word in standing:
+        if word in passing:
             continue
-        own, by_tools = uses(raw, 0), sightings(raw, 0)
+        own, by_tools, number = uses(raw, 0), sightings(raw, 0), last[raw]
         worth = OWN_WORTH[own if own < MANY else MANY] + SEEN_WORTH[by_tools if by_tools < MANY else MANY]
         score = (worth + late[number]) / spelling.penalty
         known = best.get(word)
         if known is None or known.score < score:
             best[word] = _Candidate(score, word, number, raw, own, by_tools, spelling.kind)
-    return best
+    return best, passing
 
 
 def _length_penalty(word: str) -> float:

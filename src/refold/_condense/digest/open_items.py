@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.view import View
 
-__all__ = ["LISTED_OPEN", "base_name", "files_named", "open_items"]
+__all__ = ["LISTED_OPEN", "base_name", "files_named", "open_items", "prepare"]
 
 LISTED_OPEN = "open, as listed "  # how the line begins
 ANSWERS = 3  # that ended a turn, the newest, and what was said since, in which a list is looked for
@@ -82,6 +82,12 @@ def open_items(view: View) -> Iterator[str]:
         for call, result in answered(view, [messages[place]]):
             if not failed(call, result):
                 changed |= {base_name(path) for path in writes(call)}
+
+
+def prepare(message: Message) -> None:
+    """Find the list of what is open in an answer; the message remembers it."""
+    if message.role == "assistant":
+        _listed(message)
 
 
 def base_name(path: str) -> str:

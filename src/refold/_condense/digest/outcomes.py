@@ -301,14 +301,26 @@ def answered(view: View, messages: Iterable[Message]) -> Iterator[tuple[ToolCall
 
     A command in the words of an agent that calls no tools is one, too.
     """
-    index = view.transcript.index
+    known = _answered_in(view)
     for message in messages:
-        if message.role == "user" and message.id in index and (pair := text_result(view.transcript, index[message.id])):
-            yield pair
-        for result in reversed(message.results):
-            call = view.call_of(message, result)
-            if call is not None:
-                yield call, result
+        pairs = known.get(id(message))
+        yield from _answered_by(view, message) if pairs is None else pairs
+
+
+@memoized
+def _answered_in(view: View) -> dict[int, tuple[tuple[ToolCall, ToolResult], ...]]:
+    """Return what each message of the transcript answers, by its identity: ten sections ask for it."""
+    return {id(message): tuple(_answered_by(view, message)) for message in view.transcript.messages}
+
+
+def _answered_by(view: View, message: Message) -> Iterator[tuple[ToolCall, ToolResult]]:
+    index = view.transcript.index
+    if message.role == "user" and message.id in index and (pair := text_result(view.transcript, index[message.id])):
+        yield pair
+    for result in reversed(message.results):
+        call = view.call_of(message, result)
+        if call is not None:
+            yield call, result
 
 
 def failed(call: ToolCall, result: ToolResult) -> bool:
