@@ -202,8 +202,8 @@ def carried_out(transcript: Transcript) -> frozenset[int]:
         each.turn
         for each in endings(transcript)
         if not (each.rejection or each.behind)
-        and DID.search(deed(each.answer))
         and not worked.isdisjoint(range(each.turn, turns[index[each.answer.id]] + 1))
+        and DID.search(deed(each.answer))  # what takes longest comes last
     )
 
 
