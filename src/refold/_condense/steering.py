@@ -141,12 +141,12 @@ def scores_of(transcript: Transcript) -> Scores:
     requested = words_of(typed)
     steps = frozenset().union(*(_own_words(message) for message in messages[-STEPS:])) - requested
     phrases = phrases_of(typed)
-    shown = _Searched(outputs)
-    ranked, rare = _ranked(shown, requested, phrases)
+    searched = _Searched(outputs)
+    ranked, rare = _ranked(searched, requested, phrases)
     replaced = frozenset(_replaced(outputs, ranked, requested))
     spoken = {(message.id, at): text for message in messages for at, text in _spoken(message).items()}
     answered, _ = _ranked(_Searched(spoken), requested, phrases)
-    stepped, _ = _ranked(shown, steps, {})
+    stepped, _ = _ranked(searched, steps, {})
     return Scores(ranked, stepped, _wrong(outputs), replaced, answered, rare & requested)
 
 

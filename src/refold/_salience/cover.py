@@ -92,11 +92,10 @@ class Cover:
 
         New are those that nothing covers before but the unit it comes after; shared are those that several units hold.
         """
-        self.new = [unit.atoms.difference(covered) for unit in self.units]
-        for first, numbers in self.waiting.items():
-            atoms = self.units[first].atoms
-            for number in numbers if atoms else ():
-                self.new[number] = self.new[number].difference(atoms)
+        self.new = [
+            unit.atoms.difference(covered) if unit.after is None else unit.atoms.difference(covered, unit.after.atoms)
+            for unit in self.units
+        ]
         holding = Counter(chain.from_iterable(self.new))  # how many units hold an atom
         self.worths = dict(zip(holding, [int(each * GRAIN) for each in worths(holding)], strict=True))
         worth = self.worths.__getitem__
