@@ -107,14 +107,16 @@ class FileWork(Struct):
 
 
 @memoized
-def _reports(transcript: Transcript) -> dict[int, tuple[str, ...]]:
-    """Return the lines of the answers that ended turns, by turn."""
+def _reports(transcript: Transcript) -> dict[int, Message]:
+    """Return the answers that ended turns, by turn."""
     ends = turn_ends(transcript)
-    lines: dict[int, tuple[str, ...]] = {}
-    for message, turn in zip(transcript.messages, turns_at(transcript), strict=True):
-        if message.id in ends:
-            lines[turn] = tuple(line for line in LINK.sub(r"\1", prose(message)).split("\n") if line.strip())
-    return lines
+    turns = zip(transcript.messages, turns_at(transcript), strict=True)
+    return {turn: message for message, turn in turns if message.id in ends}
+
+
+@memoized
+def _lines_of(report: Message) -> tuple[str, ...]:
+    return tuple(line for line in LINK.sub(r"\1", prose(report)).split("\n") if line.strip())
 
 
 def phrases(transcript: Transcript, files: Collection[FileWork]) -> dict[str, str]:
@@ -128,7 +130,7 @@ def phrases(transcript: Transcript, files: Collection[FileWork]) -> dict[str, st
         phrase = (
             (_settings(work) if SETTINGS.search(work.path) else "")
             or (_tables(work) if SQL.search(work.path) else "")
-            or _reported(work, bases, reports.get(work.turn, ()))
+            or _reported(work, bases, _lines_of(reports[work.turn]) if work.turn in reports else ())
             or _line(work)
             or _announced(transcript, work, alone=alone)
             or _places(work)
