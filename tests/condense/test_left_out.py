@@ -16,7 +16,7 @@ def steps(turn, number):
             "function": {"name": "read", "arguments": f'{{"path": "{n}"}}'},
         }
         yield {"role": "assistant", "content": f"Step {n}.", "tool_calls": [call]}
-        yield {"role": "tool", "tool_call_id": f"c{turn}_{n}", "content": f"{turn} {n} {BODY}"}
+        yield {"role": "tool", "tool_call_id": f"c{turn}_{n}", "content": BODY.replace("value_", f"value_{turn}_{n}_")}
 
 
 def end_of_digest(messages, goal):

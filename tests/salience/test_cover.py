@@ -49,6 +49,14 @@ def test_of_a_unit_that_says_one_thing_more_only_that_counts():
     assert [unit.of for unit in choose(units, {}, set(), 100)] == ["newer", "other", "older"]
 
 
+def test_text_that_counts_once_comes_last_where_another_unit_says_it_too():
+    def lines(of, once, *statements):
+        return Unit(of, 30, frozenset(), once=once, statements=frozenset(statements))
+
+    units = [lines("read", 0.2, "a row"), lines("read again", 0.2, "a row"), lines("other", 0.05, "a line")]
+    assert [unit.of for unit in choose(units, {}, set(), 100)] == ["read", "other", "read again"]
+
+
 def test_what_stays_anyway_says_nothing_new():
     units = [page("stays", "a table"), page("other", "a bed")]
     chosen = Cover(units, lambda atoms: [0.0] * len(atoms), (), {"a table"}).choose(100)

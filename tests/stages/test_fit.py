@@ -32,6 +32,14 @@ def work(batches, body=BODY, first="u: Mend it. Never touch the vault."):
     return talk(*lines)
 
 
+def own_work(batches):
+    """Batches whose outputs have no line in common."""
+    lines = ["u: Mend it. Never touch the vault."]
+    for n in range(batches):
+        lines += [f"a: step {n} | read(src/part{n}.py) as c{n}", f"t: c{n} = {n} {BODY.replace('value', f'own{n}')}"]
+    return talk(*lines)
+
+
 def fitted(transcript, goal, **more):
     view = view_of(transcript, window=10**7, goal=goal, **more)
     return view.after(Fit().edits(view))
@@ -51,20 +59,20 @@ def test_a_view_under_its_goal_is_left_alone():
 
 
 def test_old_output_becomes_a_pointer_first_and_the_newest_stays_verbatim():
-    view = fitted(work(20), 20_000)
+    view = fitted(own_work(20), 20_000)
     found = outputs(view)
-    assert found[1] == "[output cleared] read src/part1.py, 60 lines: 1 value_0 = compute(0)"
-    assert found[-1] == f"19 {BODY}"
+    assert found[1] == "[output cleared] read src/part1.py, 60 lines: 1 own1_0 = compute(0)"
+    assert found[-1] == f"19 {BODY.replace('value', 'own19')}"
     assert len(found) == 20
     assert 0.9 * 20_000 <= view.tokens <= 20_000
 
 
 def test_the_room_that_is_left_takes_part_of_the_newest_cleared_output_as_whole_lines():
-    view = fitted(work(20), 20_100)
+    view = fitted(own_work(20), 20_100)
     partly = [text for text in outputs(view) if "[…]" in text]
-    assert len(partly) == 1
-    whole = {line for part in range(20) for line in f"{part} {BODY}".split("\n")}
-    assert all(line in whole for line in partly[0].split("\n")[1:] if line != "[…]")
+    assert partly
+    whole = {line for n in range(20) for line in f"{n} {BODY.replace('value', f'own{n}')}".split("\n")}
+    assert all(line in whole for text in partly for line in text.split("\n")[1:] if line != "[…]")
 
 
 def test_the_digest_is_one_message_of_the_user_right_after_the_first_turn():

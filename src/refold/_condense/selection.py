@@ -243,7 +243,7 @@ def _units(
     for batch in reversed(log.segments):
         atoms = frozenset().union(*(mentioned_in(draft.messages[position]) for position in batch))
         pointed = POINTED if len(batch) == 1 and draft.base[batch.start].role == "user" else 0.0
-        read = answers.get(batch.start, 0.0) if len(batch) == 1 else 0.0
+        read = max((answers.get(position, 0.0) for position in batch), default=0.0) if _is_spoken(draft, batch) else 0.0
         read = max(read, REPLY) if read and draft.size(batch) <= SHORT_REPLY else read
         statements = frozenset().union(*(_statements(draft.messages[position]) for position in batch))
         news = NEW + newer * batch.start if statements else 0.0
@@ -253,12 +253,18 @@ def _units(
     pieces: list[Pieces] = []
     for position in sorted(moves, reverse=True):
         for reduction in moves[position]:
-            extra = _extra(draft, reduction, worth)
+            extra, once = _extra(draft, reduction), _edited(draft, reduction, worth)
             if reduction.words and not reduction.harness:
                 extra += answers.get(position, 0.0)
-            some = _pieces(draft, reduction, batch_of.get(position), extra, NEW + newer * position)
+            some = _pieces(draft, reduction, batch_of.get(position), (extra, once, NEW + newer * position))
             pieces.append((reduction, some))
     return batches, pieces
+
+
+def _is_spoken(draft: Draft, batch: range) -> bool:
+    """Tell whether a batch is words of the assistant alone: with some formats its reasoning is a message of its own."""
+    messages = [draft.base[position] for position in batch]
+    return all(each.role == "assistant" and not (each.calls or each.results) for each in messages)
 
 
 def _raise_prices(draft: Draft, pieces: Iterable[Pieces], scores: Scores) -> None:
@@ -367,10 +373,9 @@ def _steered(draft: Draft, pieces: Iterable[Pieces], scores: Scores) -> Iterator
 def _answering(draft: Draft, batches: Iterable[Unit], pieces: Iterable[Pieces]) -> Iterator[tuple[Unit, Place, int]]:
     """Yield the units that are words of the assistant: a message with -1, lines with where they start in a text."""
     for unit in batches:
-        batch = unit.of
-        if len(batch) == 1 and draft.base[batch.start].role == "assistant":
-            texts = (part for part in draft.messages[batch.start].parts if isinstance(part, Text))
-            yield from ((unit, (draft.base[batch.start].id, part.at), -1) for part in texts)
+        for position in unit.of if _is_spoken(draft, unit.of) else ():
+            texts = (part for part in draft.messages[position].parts if isinstance(part, Text))
+            yield from ((unit, (draft.base[position].id, part.at), -1) for part in texts)
     for reduction, units in pieces:
         if reduction.words and draft.base[reduction.position].role == "assistant":
             place = draft.base[reduction.position].id, reduction.patches[0].at
@@ -394,12 +399,16 @@ def _weigh_questions(units: Iterable[tuple[Unit, Place, int]], transcript: Trans
             ends[id][1].extra += QUESTION
 
 
-def _extra(draft: Draft, reduction: Reduction, worth: Mapping[str, float]) -> float:
-    """Return what any line of an output is worth by token: short errors, and reads of files likely to be edited."""
-    if reduction.result is None:
+def _extra(draft: Draft, reduction: Reduction) -> float:
+    """Return what any line of an output is worth by token, said elsewhere or not: that of a short error."""
+    wrong = reduction.result is not None and reduction.result.is_error
+    return WRONG if wrong and len(_text_of(draft, reduction)) <= SHORT else 0.0
+
+
+def _edited(draft: Draft, reduction: Reduction, worth: Mapping[str, float]) -> float:
+    """Return what a line of an output is worth by token while it stands nowhere else: of a file likely to be edited."""
+    if reduction.result is None or reduction.result.is_error:
         return 0.0
-    if reduction.result.is_error:
-        return WRONG if len(_text_of(draft, reduction)) <= SHORT else 0.0
     call = draft.view.call_of(draft.base[reduction.position], reduction.result)
     ref = reads(call) if call else None
     return EDITED * max((worth[atom] for atom in names_of(ref.path)), default=0.0) if ref else 0.0
@@ -421,9 +430,13 @@ def _price(draft: Draft, reduction: Reduction, ended: int) -> float:
     return LOOKED_UP if looks_up and transcript.index.get(message.id, ended) < ended else 1.0
 
 
-def _pieces(draft: Draft, reduction: Reduction, first: Unit | None, extra: float, news: float) -> list[Unit]:
-    """Return the parts in which what a move took away can come back, each behind `first`."""
+def _pieces(draft: Draft, reduction: Reduction, first: Unit | None, worths: tuple[float, float, float]) -> list[Unit]:
+    """Return the parts in which what a move took away can come back, each behind `first`.
+
+    `worths` are those by token: whatever else is said, while it stands nowhere else, and as news.
+    """
     position, text = reduction.position, _text_of(draft, reduction)
+    extra, once, news = worths
     if text:
         some = _segments(draft, reduction, text)
         if reduction.result and not reduction.harness:
@@ -432,14 +445,15 @@ def _pieces(draft: Draft, reduction: Reduction, first: Unit | None, extra: float
             by_segment = (frozenset(),) * len(some)
         if len(some) == 1:
             cost = max(reduction.saved, 1)
-            return [Unit(Lines(position, reduction, some[0]), cost, some[0].atoms, first, extra, news, by_segment[0])]
+            lines = Lines(position, reduction, some[0])
+            return [Unit(lines, cost, some[0].atoms, first, extra, news, by_segment[0], once)]
         count = draft.view.counter.text
         tokens, marker = count(text) / len(text), count(MARKER)
         return [
             Unit(
                 Lines(position, reduction, segment),
                 max((segment.stop - segment.start) * tokens + marker, 1),
-                *(segment.atoms, first, extra, news, statements),
+                *(segment.atoms, first, extra, news, statements, once),
             )
             for segment, statements in zip(some, by_segment, strict=True)
         ]

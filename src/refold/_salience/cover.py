@@ -36,6 +36,7 @@ __all__ = ["Cover", "Unit", "choose"]
 
 LEAST = 20  # tokens under which no more is sought
 NEAR = 1e-12  # ratios that differ by less are equal: the order given decides
+AGAIN = 0.01  # of what counts once, for a text that says nothing new: it comes back last, where room is left
 CHARS = 3.5  # of what is said, a token; the rest of a unit's tokens is frame: call, id, marker
 END = (inf, -1)  # behind all ratios
 GRAIN = 1 << 24  # worths are whole numbers of this part, so that what is taken away again leaves no remainder
@@ -44,8 +45,9 @@ GRAIN = 1 << 24  # worths are whole numbers of this part, so that what is taken 
 class Unit(Struct, eq=False, gc=False):
     """What is kept or left as one: its tokens, the atoms it holds, and another unit without which it cannot be.
 
-    `extra` is worth by token that does not depend on what else is chosen, `news` that of a token of text that nothing
-    says yet: `statements` are those in it; without any, all of it is new. `of` is whatever the caller knows it by.
+    `extra` is worth by token that does not depend on what else is chosen, `once` that of a token of text that nothing
+    says yet, and `news` the same, but little of it where much of a unit is frame: `statements` are those in its text;
+    without any, all of it is new. `of` is whatever the caller knows it by.
     """
 
     of: Any
@@ -55,6 +57,7 @@ class Unit(Struct, eq=False, gc=False):
     extra: float = 0.0
     news: float = 0.0
     statements: frozenset[str] = frozenset()
+    once: float = 0.0
 
 
 class Cover:
@@ -136,9 +139,10 @@ class Cover:
         """Return worth beside that of atoms: of what is new the more, the less of a unit is frame around it."""
         unit, whole = self.units[number], self.wholes[number]
         if not whole:
-            return (unit.extra + unit.news) * unit.cost
+            return (unit.extra + unit.once + unit.news) * unit.cost
         dense = min(whole / CHARS / unit.cost, 1.0)
-        return (unit.extra + unit.news * dense**2 * self.fresh[number] / whole) * unit.cost
+        fresh = self.fresh[number] / whole
+        return (unit.extra + unit.once * max(fresh, AGAIN) + unit.news * dense**2 * fresh) * unit.cost
 
     def choose(self, room: float) -> list[Unit]:
         """Return units that fit the room together, in the order of choice, by worth newly covered per token."""
