@@ -3,6 +3,7 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from refold._condense.call_outline import PARTS
+from refold._counting import counter_for
 from refold.core.messages import ToolResult, text_of
 from refold.core.token_units import ReportedTokens
 from refold.core.transcript import Transcript
@@ -114,6 +115,27 @@ def test_of_a_page_that_was_seen_again_and_again_the_newest_look_is_kept_beside_
         lines += [f"a: on | look({name}) as c{look}{name}", f"t: c{look}{name} = {page(name, look)}"]
     shown = outputs(fitted(talk(*lines, "a: I have seen all of them.", "u: Good. Go on."), 4_500))
     assert {page(name, 1) for name in once} | {page(name, 12) for name in often} <= {*shown}
+
+
+def test_of_short_pages_the_newest_are_kept_and_not_what_they_say_in_part():
+    def milk(name):
+        return f"some {name} milk, some {name} oil, some {name} salt, some {name} tea and a raw {name} egg on it"
+
+    def page(name):
+        ways = f"To the north you see the page of {name}ton. To the south you see the page of {name}burg."
+        return (
+            f"You are on the page of {name}. You see a shelf that has {milk(name)}. {ways} Beside it is a {name} table."
+        )
+
+    names = ["oakhill", "elmhill", "ashhill", "oakwood", "elmwood", "ashwood"]
+    lines = ["u: Look at all pages."]
+    for name in names:
+        lines += [f"a: on | look(page) as c1{name}", f"t: c1{name} = {page(name)}"]
+        lines += [f"a: on | look(shelf) as c2{name}", f"t: c2{name} = a shelf that has {milk(name)}"]
+    transcript = talk(*lines, "a: I have seen all of them.", "u: Good. Go on.")
+    view = view_of(transcript, window=10**7, goal=500, counter=counter_for("gpt-4o"))
+    shown = outputs(view.after(Fit().edits(view)))
+    assert shown[:3] == [page(name) for name in names[3:]]
 
 
 def test_parallel_outputs_that_are_together_too_large_come_back_by_lines():

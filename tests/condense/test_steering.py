@@ -2,9 +2,15 @@ import json
 
 import pytest
 
+from refold._counting import counter_for
 from refold.core.messages import texts
 from refold.stages.fit import Fit
 from refold.testing import talk, view_of
+
+WORDS = (
+    "lexer ledger parser printer mailer cache clock queue router reader writer shelf lamp window garden bridge river "
+    "mountain forest meadow harbor island castle tower village market street corner square station"
+)
 
 
 def filling(number):
@@ -41,6 +47,41 @@ def around(*lines):
 def test_a_line_with_the_rare_words_of_the_newest_request_is_kept(line, question):
     assert line in fitted([around(line)], question)
     assert line not in fitted([around(line)], "Go on.")
+
+
+@pytest.mark.parametrize("request_", ["Where is the tripod?", "Go on."])
+def test_a_short_output_with_the_rare_words_of_the_newest_request_is_kept_with_its_call(request_):
+    lines = ["u: Look around."]
+    for name in WORDS.split():
+        lines += [
+            f"a: next | look(around) as c{name}",
+            f"t: c{name} = the {name} is made of wood and stands in the sun",
+        ]
+    lines[3:3] = ["a: next | look(around) as c0", "t: c0 = the tripod stands in the attic"]
+    view = view_of(talk(*lines, f"u: {request_}"), window=10**7, goal=400, counter=counter_for("gpt-4o"))
+    text = "\n".join(text for message in view.after(Fit().edits(view)).messages for text in texts(message))
+    assert ("the tripod stands in the attic" in text) == ("tripod" in request_)
+
+
+def test_words_of_an_output_that_was_seen_again_and_again_stay_rare():
+    seen = around("the lamp stands in the harbor")
+    assert "the lamp stands in the harbor" in fitted([seen] * 60, "Where is the lamp?", 0.2)
+
+
+def test_an_older_look_that_what_stays_mostly_repeats_has_no_worth_for_its_words():
+    def page(doors):
+        rows = [f"On shelf {letter} there are {letter * 3} and {letter * 4}." for letter in "abcdefghijklmnop"]
+        return f"You stand in the harbor beside the lamp. The doors are {doors}. {' '.join(rows)}"
+
+    lines = ["u: Look around."]
+    for number, output in enumerate([page("closed"), *map(filling, range(20)), page("open")]):
+        lines += [f"a: next | look(place{number}) as c{number}", f"t: c{number} = {output}"]
+    lines += ["a: That is all.", "u: Where is the lamp of the harbor?"]
+    size = view_of(talk(*lines), window=10**7, goal=10**6).tokens
+    view = view_of(talk(*lines), window=10**7, goal=size // 8)
+    text = "\n".join(text for message in view.after(Fit().edits(view)).messages for text in texts(message))
+    assert page("open") in text
+    assert page("closed") not in text
 
 
 def test_the_line_behind_what_is_asked_for_is_kept():
@@ -82,12 +123,6 @@ def test_values_that_come_again_and_again_are_a_series():
     outputs = [around(f"12:0{minute} queue length of billing {minute}417") for minute in range(1, 6)]
     text = fitted(outputs, "How did the queue length of billing grow?", 0.3)
     assert all(f"queue length of billing {minute}417" in text for minute in range(1, 6))
-
-
-WORDS = (
-    "lexer ledger parser printer mailer cache clock queue router reader writer shelf lamp window garden bridge river "
-    "mountain forest meadow harbor island castle tower village market street corner square station"
-)
 
 
 def told(request, *after, share=0.06):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from itertools import accumulate, chain
+from math import inf
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from refold._condense.call_facts import plain_name, reads
 from refold._condense.call_outline import PARTS, call_line
@@ -31,7 +33,7 @@ from refold._condense.reductions import (
     results_in,
     strip_seen_images,
 )
-from refold._condense.steering import scores_of, weigh, weigh_answers
+from refold._condense.steering import RankedUnit, scores_of, weigh, weigh_answers
 from refold._salience.atoms import names_of, spoken, words_between
 from refold._salience.cover import Cover, Unit
 from refold._salience.mentions import mentioned_in
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
     from refold._condense.reduction_order import ReductionLog
     from refold._condense.regions import Regions
     from refold._condense.steering import Place, Scores
-    from refold.core.messages import Message, MessageId
+    from refold.core.messages import Message, MessageId, ToolResult
     from refold.core.transcript import Transcript
 
 __all__ = ["Selection", "select"]
@@ -114,14 +116,14 @@ class Selection:
         covered = frozenset(elsewhere(draft.remaining())).union(*map(mentioned_in, draft.remaining()))
         batches, pieces = _units(draft, log, worth, areas)
         scores = scores_of(draft.view.transcript)
-        weigh(_steered(draft, pieces, scores), scores, draft.view.goal_tokens)
+        stated = frozenset().union(*map(statements_in, draft.remaining()))
+        weigh(_steered(draft, batches, pieces, scores, stated), scores, draft.view.goal_tokens)
         _raise_prices(draft, pieces, scores)
         answering = list(_answering(draft, batches, pieces))
         weigh_answers(answering, scores, draft.view.goal_tokens)
         _weigh_questions(answering, draft.view.transcript, draft.view.goal_tokens)
         _weigh_directives(draft, pieces, areas)
         _weigh_unseen(draft, pieces, scores, areas)
-        stated = frozenset().union(*map(statements_in, draft.remaining()))
         self.cover = Cover(chain(batches, *(some for _, some in pieces)), worth.of, covered, stated)
         self.chosen: list[Choice] = []
         self.enough = False
@@ -340,34 +342,63 @@ def _statements(message: Message) -> frozenset[str]:
     )
 
 
-def _steered(draft: Draft, pieces: Iterable[Pieces], scores: Scores) -> Iterator[tuple[Unit, Place, Segment]]:
-    """Yield the units that are segments with a score, with the place of their output.
+def _steered(
+    draft: Draft, batches: Iterable[Unit], pieces: Iterable[Pieces], scores: Scores, stated: frozenset[str]
+) -> Iterator[RankedUnit]:
+    """Yield the units that are or hold segments with a score.
 
-    What newer ones as good mostly say word for word counts only if it says more of what is asked for.
+    What stays, or newer ones as good, mostly say word for word counts only if it says more of what is asked for, and
+    then for the share that does.
     """
-    seen: dict[str, float] = {}  # statements, with the best score of a segment that says it
-    replaced_at: dict[Place, set[int]] = {}
-    for place, start in scores.replaced:
-        replaced_at.setdefault(place, set()).add(start)
+    standing = "\n".join(result.text for message in draft.remaining() for result in message.results)
+    seen = dict.fromkeys(stated, inf)  # statements, with the best score of a segment that says it
+    for candidate in _candidates(draft, batches, pieces, scores, standing):
+        unit, place, start = candidate.unit, candidate.place, candidate.start
+        score = scores.requested.get(place, {}).get(start, 0.0)
+        fresh = [statement for statement in unit.statements if seen.get(statement, -1.0) < score]
+        new = sum(map(len, fresh)) / sum(map(len, unit.statements)) if unit.statements else 1.0
+        words = words_of("\n".join(fresh)) & scores.words if new < 1 else ()
+        more = new > 0.5 or (fresh and (start in scores.wrong.get(place, ()) or words))
+        if more or (place, start) in scores.replaced:
+            seen.update((statement, max(score, seen.get(statement, 0.0))) for statement in unit.statements)
+            if new < 1 and (whole := words_of("\n".join(unit.statements)) & scores.words):
+                new = 1.0 if len(words) == len(whole) else new * len(words) / len(whole)
+            yield replace(candidate, new=new)
+
+
+def _candidates(
+    draft: Draft, batches: Iterable[Unit], pieces: Iterable[Pieces], scores: Scores, standing: str
+) -> list[RankedUnit]:
+    """Return the units that are or hold segments with a score, newest first.
+
+    Of an output that comes back whole with its call that is its best one, but for outputs that stand elsewhere.
+    """
+    candidates: list[tuple[int, RankedUnit]] = []
     for reduction, units in pieces:
-        if reduction.result is None:
-            continue
-        place = draft.base[reduction.position].id, reduction.result.at
-        replaced = replaced_at.get(place, set())
-        known, requested = scores.known(place) | replaced, scores.requested.get(place, {})
-        if not known:
-            continue
-        wrong = scores.wrong.get(place, ())
-        for unit in units:
-            if not isinstance(unit.of, Lines) or (start := unit.of.segment.start) not in known:
-                continue
-            score = requested.get(start, 0.0)
-            fresh = [statement for statement in unit.statements if seen.get(statement, -1.0) < score]
-            again = unit.statements and 2 * sum(map(len, fresh)) <= sum(map(len, unit.statements))
-            more = not again or (fresh and (start in wrong or words_of("\n".join(fresh)) & scores.words))
-            if more or start in replaced:
-                seen.update((statement, max(score, seen.get(statement, 0.0))) for statement in unit.statements)
-                yield unit, place, unit.of.segment
+        if reduction.result:
+            place = draft.base[reduction.position].id, reduction.result.at
+            if known := scores.known(place):
+                lines = [(unit, unit.of.segment.start) for unit in units if isinstance(unit.of, Lines)]
+                candidates += ((-reduction.position, RankedUnit(*line, place)) for line in lines if line[1] in known)
+    for batch in batches:
+        outputs = [output for position in batch.of for output in _whole_outputs(draft, position)]
+        for place, result in outputs:
+            requested = scores.requested.get(place, {})
+            ranked = requested.keys() | scores.wrong.get(place, {}).keys()
+            if ranked and result.text.strip() not in standing:
+                start = max(ranked, key=lambda start: (requested.get(start, 0.0), -start))
+                if len(outputs) == 1 or (place, start) not in scores.replaced:
+                    candidates.append((-batch.of.start, RankedUnit(batch, start, place, whole=True)))
+    return [candidate for _, candidate in sorted(candidates, key=lambda each: each[0])]
+
+
+def _whole_outputs(draft: Draft, position: int) -> Iterator[tuple[Place, ToolResult]]:
+    """Yield the outputs of a message that are as they were received, no pointers, by place."""
+    base, now = draft.base[position], draft.messages[position]
+    before = {result.at: result for result in base.results}
+    for result in now.results:
+        if result == before.get(result.at) and not is_pointer(now, result):
+            yield (base.id, result.at), result
 
 
 def _answering(draft: Draft, batches: Iterable[Unit], pieces: Iterable[Pieces]) -> Iterator[tuple[Unit, Place, int]]:
@@ -445,6 +476,9 @@ def _pieces(draft: Draft, reduction: Reduction, first: Unit | None, worths: tupl
             by_segment = (frozenset(),) * len(some)
         if len(some) == 1:
             cost = max(reduction.saved, 1)
+            if first and by_segment[0]:  # a pointer takes as much as half of a short output
+                tokens = sum(map(len, by_segment[0])) / CHARS
+                news *= max(tokens / cost, 1) * min(tokens / (cost + first.cost), 1)
             lines = Lines(position, reduction, some[0])
             return [Unit(lines, cost, some[0].atoms, first, extra, news, by_segment[0], once)]
         count = draft.view.counter.text

@@ -5,8 +5,9 @@ identifier at all. So each segment of an output is also ranked as a search engin
 
 1. The words of the newest request that somebody typed, each two that stand beside each other as one more word (a name
    is rarer than the words in it), and the words that the assistant wrote in its last steps.
-2. A word weighs the more the fewer segments of outputs hold it: 1 if only one does, 0 if a word is everywhere. The set
-   of words of an output is found when it arrives; only outputs that hold a rare word are read.
+2. A word weighs the more the fewer segments of outputs hold it: 1 if only one does, 0 if a word is everywhere. Equal
+   segments count once: an output that was seen five times makes no word common. The set of words of an output is found
+   when it arrives; only outputs that hold a rare word are read.
 3. A segment scores the words in it, and for a part (`AROUND`) those that stand in the same output: a row of a table has
    its name, the head of the table the names of its columns.
 4. The best segments get worth by token beside that of their identifiers, as far as a share of the goal (`weigh`). What
@@ -33,19 +34,19 @@ from msgspec import Struct
 
 from refold._condense.digest.agreement import goes_on
 from refold._salience.lazy_table import LazyTable
-from refold._salience.segments import Segment, segments_of
+from refold._salience.segments import segments_of
 from refold._salience.words import SpokenText, occurrences, phrases_of, small, words_of, words_of_result
 from refold.core._speakers import is_turn, words_of_user
 from refold.core.messages import Text, ToolCall, ToolResult, memoized
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
     from refold._salience.cover import Unit
     from refold.core.messages import Message, MessageId, Path
     from refold.core.transcript import Transcript
 
-__all__ = ["Scores", "prepare", "scores_of", "wanted_in", "weigh", "weigh_answers"]
+__all__ = ["RankedUnit", "Scores", "prepare", "scores_of", "wanted_in", "weigh", "weigh_answers"]
 
 # Chosen by hand; benchmarks/questions.py and benchmarks/recall.py measure what they give together.
 REQUESTED, STEPPED, WRONG = 0.03, 0.002, 0.02  # worth by token: of what is asked for, of the topic at work, of errors
@@ -112,6 +113,23 @@ class Scores(Struct, frozen=True):
         return frozenset().union(*(by_place.get(place, ()) for by_place in (self.requested, self.stepped, self.wrong)))
 
 
+class RankedUnit(Struct, frozen=True, gc=False):
+    """A segment with a score: the unit with which it comes back, where it starts, and the place of its output.
+
+    With `whole` the unit is the call with its whole output. `new` is the share that nothing better says.
+    """
+
+    unit: Unit
+    start: int
+    place: Place
+    whole: bool = False
+    new: float = 1.0
+
+    def score(self, scores: Mapping[Place, Mapping[int, float]]) -> float:
+        """Return its score for what is new in it."""
+        return scores.get(self.place, {}).get(self.start, 0.0) * self.new
+
+
 def prepare(message: Message) -> None:
     """Find the words and the signs of errors of a message's outputs; the outputs remember them."""
     for result in message.results:
@@ -161,26 +179,26 @@ def wanted_in(scores: Scores, place: Place) -> tuple[int, ...]:
     return tuple(sorted(wanted, key=lambda start: (-wanted[start], start)))
 
 
-def weigh(units: Iterable[tuple[Unit, Place, Segment]], scores: Scores, goal: int) -> None:
+def weigh(candidates: Iterable[RankedUnit], scores: Scores, goal: int) -> None:
     """Add worth to segments that may come back: what is asked for and errors within their room, then the topic."""
-    pairs: list[tuple[Unit, Place, Segment]] = []
-    for unit, place, segment in units:
-        if (place, segment.start) in scores.replaced:
-            unit.extra = NEVER
+    staying: list[RankedUnit] = []
+    for candidate in candidates:
+        if (candidate.place, candidate.start) in scores.replaced:
+            candidate.unit.extra = NEVER
         else:
-            pairs.append((unit, place, segment))
+            staying.append(candidate)
     least = min(LEAST_ROOM, goal * SMALL)
-    requested = [(_score(scores.requested, place, segment), unit) for unit, place, segment in pairs]
-    wrong = [(_score(scores.wrong, place, segment), unit) for unit, place, segment in pairs]
+    requested = [(each.score(scores.requested), each.unit) for each in staying]
+    wrong = [(each.score(scores.wrong), each.unit) for each in staying]
     best = max((score for score, _ in requested), default=0.0)
     if best >= CLEAR:
         _add(requested, NEAR_BEST * best, REQUESTED / best, max(goal * REQUEST_ROOM, least))
     _add(wrong, 0.0, WRONG, max(goal * WRONG_ROOM, least))
-    stepped = [(_score(scores.stepped, place, segment), unit) for unit, place, segment in pairs]
+    stepped = [(each.score(scores.stepped), each.unit) for each in staying if not each.whole]
     best = max((score for score, _ in stepped), default=0.0)
     for score, unit in stepped:
         if score > best / 2:
-            unit.extra += STEPPED * score / best
+            unit.extra += STEPPED * score / max(best, CLEAR)
 
 
 def weigh_answers(units: Iterable[tuple[Unit, Place, int]], scores: Scores, goal: int) -> None:
@@ -194,10 +212,6 @@ def weigh_answers(units: Iterable[tuple[Unit, Place, int]], scores: Scores, goal
     if best >= CLEAR * WHOLE:
         least = min(LEAST_ROOM, goal * SMALL)
         _add(scored, NEAR_BEST * best, REQUESTED / best, max(goal * ANSWER_ROOM, least))
-
-
-def _score(scores: Mapping[Place, Mapping[int, float]], place: Place, segment: Segment) -> float:
-    return scores.get(place, {}).get(segment.start, 0.0)
 
 
 def _add(scored: Iterable[tuple[float, Unit]], least: float, worth: float, room: float) -> None:
@@ -240,8 +254,8 @@ def _ranked(
             if sum(lower[place].count(word) for place in holding[word]) > OFTEN * most:
                 continue
             located = {place: _segments_with(word, place, searched) for place in holding[word]}
-            number = sum(map(len, located.values()))
-            if 0 < number <= most:
+            if 0 < sum(map(len, located.values())) <= most:
+                number = len({text for at, starts in located.items() for text in _texts(searched.texts[at], starts)})
                 weights[word] = (log((1 + total) / number) / log(1 + total)) ** POWER
                 for place, starts in located.items():
                     if starts:
@@ -301,6 +315,12 @@ def _segments_with(word: str, place: Place, searched: _Searched) -> dict[int, in
         last = number + 1 < len(starts) and "\n" not in text[at : pieces[number].stop - 1]
         holding[starts[number]] = max(starts[number + 1] if last else -1, holding.get(starts[number], -1))
     return holding
+
+
+def _texts(result: ToolResult | SpokenText, starts: Container[int]) -> Iterator[str]:
+    """Yield the segments of a text that start there."""
+    pieces = (segment for segment in segments_of(result) if segment.start in starts)
+    return (result.text[segment.start : segment.stop] for segment in pieces)
 
 
 def _own_words(message: Message) -> frozenset[str]:
