@@ -166,3 +166,28 @@ def test_an_item_of_a_call_without_name_or_id_is_named_and_goes(item: dict[str, 
 def test_a_type_that_is_no_text_is_named() -> None:
     message = {"type": {"a": 1}, "role": "user", "id": ["x"], "content": "hello"}
     assert faults("openai-responses", message)[0] == "type is an object: give a string"
+
+
+STREAMED = {"partialArgs": [{"jsonPath": "$.path", "stringValue": "a.py"}], "willContinue": True}
+HEALTHY: list[tuple[str, list[dict[str, Any]]]] = [
+    # the README of google-genai answers a call in the role "tool"; an empty role is none
+    ("gemini", [{"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
+                {"role": "tool", "parts": [{"functionResponse": {"name": "f", "response": {}}}]}]),
+    ("gemini", [{"role": "model", "parts": [{"text": "ok"}]}, {"role": "", "parts": [{"text": "go on"}]}]),
+    # arguments as Vertex AI streams them (google.genai.types.FunctionCall.partial_args)
+    ("gemini", [{"role": "model", "parts": [{"functionCall": {"name": "f", "willContinue": True}},
+                                            {"functionCall": STREAMED}, {"functionCall": {}}]},
+                {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {}}}]}]),
+    # openai.types.responses.response_input_item_param: FunctionCallOutput, ItemReference
+    ("openai-responses", [{"type": "function_call_output", "call_id": None, "name": "f", "output": "done"}]),
+    ("openai-responses", [{"type": None, "id": "msg_1"}]),
+    # vLLM and OpenAI take an image without a type
+    ("openai-chat", [{"role": "user", "content": [{"type": "text", "text": "see"}, {"image_url": "https://a.test/b"}]}]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("format", "rest"), HEALTHY)
+def test_what_the_types_of_the_sdks_and_servers_allow_is_no_fault(format: str, rest: list[dict[str, Any]]) -> None:
+    messages = [user(format, [block(format, "hi")]), *rest]
+    assert refold.violations(messages, format=format) == ()
+    assert all(new is old for new, old in zip(refold.repair(messages).messages, messages, strict=True))

@@ -41,13 +41,17 @@ class Speaker(CutAnywhere, frozen=True):
         return tuple(violations)
 
     def _fault(self, native: Json) -> str:
-        kind = native.get("type", "message") if self.items else "message"
-        if not isinstance(kind, str):
+        kind = native.get("type") if self.items else None
+        if not isinstance(kind, str | None):
             return f"type is {type_in_words(kind)}: give a string"
-        if kind != "message" or (self.items and not native.keys() & {"type", "role", "content"}):
+        if kind not in (None, "message") or (self.items and not kind and not native.keys() & {"role", "content"}):
             return ""
         role = native.get("role")
-        if role in self.roles or (role is None and self.optional) or (isinstance(role, str) and not self.known_only):
+        if (
+            role in self.roles
+            or (role in (None, "") and self.optional)
+            or (isinstance(role, str) and not self.known_only)
+        ):
             return ""
         named = type_in_words(role) if "role" in native else "missing"
         was = repr(role) if isinstance(role, str) else named

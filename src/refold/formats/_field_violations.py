@@ -17,14 +17,15 @@ from refold.formats._base import arguments_text
 __all__ = ["content_flaws", "words_for", "wrong_calls", "wrong_entries"]
 
 
-def content_flaws(message: Message, key: str, kinds: Collection[str] = ()) -> Iterator[Flaw]:
+def content_flaws(message: Message, key: str, kinds: Collection[str] = (), *, untyped: bool = False) -> Iterator[Flaw]:
     """Yield a content that is no list of blocks, and what is wrong in a list; no content at all is for another rule.
 
     `kinds` are the types of blocks of text. Where blocks have a type, a text may stand in place of the list, else not.
+    For `untyped` see `wrong_entries`.
     """
     content = mapping(message.native).get(key)
     if isinstance(content, list):
-        for place, text, value in wrong_entries(content, key, kinds):
+        for place, text, value in wrong_entries(content, key, kinds, untyped=untyped):
             words = words_for(value)
             yield Flaw(text, (key, place), Text(words) if words.strip() else None)
     elif content is not None and not (kinds and isinstance(content, str)):
@@ -34,15 +35,20 @@ def content_flaws(message: Message, key: str, kinds: Collection[str] = ()) -> It
         yield Flaw(text, (key,), Text(words) if words.strip() else None)
 
 
-def wrong_entries(content: list[Any], key: str, kinds: Collection[str]) -> Iterator[tuple[int, str, object]]:
+def wrong_entries(
+    content: list[Any], key: str, kinds: Collection[str], *, untyped: bool = False
+) -> Iterator[tuple[int, str, object]]:
     """Yield entries that are no block, blocks without a type, and blocks of text without any.
 
-    Of each: its place, what is wrong, and the value that may hold its words.
+    Of each: its place, what is wrong, and the value that may hold its words. With `untyped` a block that holds anything
+    but words needs no type, as servers take `{"image_url": …}`.
     """
     for place, block in enumerate(content):
         at = f"{key}[{place}]"
         if not isinstance(block, dict):
             yield place, f"{at} is {type_in_words(block)}: give a block", block
+        elif untyped and block and not block.keys() & {"type", "text"}:
+            continue
         elif kinds and not isinstance(block.get("type"), str):
             yield place, f"{at}.type is {_seen(block, 'type')}: give a string", string(block, "text")
         elif (block["type"] in kinds if kinds else block.get("text") is not None) and not isinstance(

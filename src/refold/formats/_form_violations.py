@@ -39,6 +39,8 @@ _WORDS, _TEXTS = frozenset({"text"}), frozenset({"input_text", "output_text", "t
 _BY_ASSISTANT = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "thinking", "redacted_thinking"})
 
 _NAMELESS = "a call without name"
+_GOES_ON = ("willContinue", "will_continue")
+_PIECES = frozenset({"partialArgs", "partial_args", *_GOES_ON})
 # What stands by a document of a message without words, which Converse refuses (API_runtime_Message, "content")
 _BY_A_DOCUMENT = "(see the document)"
 
@@ -136,13 +138,17 @@ def _bedrock(message: Message) -> Iterator[Flaw]:
 
 def _gemini(message: Message) -> Iterator[Flaw]:
     yield from content_flaws(message, "parts")
+    goes_on = False
     for at, part in _listed(message, "parts"):
         call = part.get("functionCall", part.get("function_call"))
         result = part.get("functionResponse", part.get("function_response"))
         value = mapping(result).get("response")
+        # Vertex AI can stream arguments: a call with the name, others with pieces, and an empty one at the end
+        streamed = goes_on or not mapping(call).keys().isdisjoint(_PIECES)
+        goes_on = any(mapping(call).get(key) is True for key in _GOES_ON)
         if part == {}:
             yield Flaw("a part without data", at)
-        elif call is not None and not isinstance(mapping(call).get("name"), str):
+        elif call is not None and not isinstance(mapping(call).get("name"), str) and not streamed:
             yield Flaw(_NAMELESS, at)
         elif result is not None and not isinstance(result, dict):
             yield Flaw("a result that is no object", at)
@@ -190,7 +196,7 @@ def _chat(message: Message) -> Iterator[Flaw]:
         yield from _wordless(message, "content", may_be_empty=False)
         yield from _entries_of_result(message)
     elif message.role != "tool":
-        yield from content_flaws(message, "content", _WORDS)
+        yield from content_flaws(message, "content", _WORDS, untyped=True)
     for at, block in _listed(message, "content"):
         yield from _foreign(block, at, _RESPONSES | _CLAUDE)
 
@@ -200,7 +206,9 @@ def _responses(message: Message) -> Iterator[Flaw]:
     kind = string(native, "type") if "type" in native else "message"
     if kind in _ARGUMENTS and not isinstance(native.get("name"), str):
         yield Flaw(_NAMELESS, ())
-    elif (kind in _ARGUMENTS or kind in _OUTPUTS) and not isinstance(native.get("call_id"), str):
+    elif (
+        (kind in _ARGUMENTS or kind in _OUTPUTS) and not isinstance(native.get("call_id"), str) and not _unasked(native)
+    ):
         yield Flaw("a call or a result without call_id", ())
     elif (key := _ARGUMENTS.get(kind)) and not isinstance(native.get(key, ""), str):
         yield from _rewritten("arguments that are no text", message, ())
@@ -215,6 +223,12 @@ def _responses(message: Message) -> Iterator[Flaw]:
             yield from _rewritten(f"a block of type {block['type']} in a message of the {message.role}", message, at)
         else:
             yield from _foreign(block, at, {"image_url": ""} | _CLAUDE)
+
+
+def _unasked(native: Json) -> bool:
+    """Tell whether a result names its function in place of a call: OpenAI's types ask for neither."""
+    named = isinstance(native.get("name"), str)
+    return native["type"] == "function_call_output" and named and native.get("call_id") is None
 
 
 def _foreign(block: Json, at: Path, kinds: dict[str, str]) -> Iterator[Flaw]:
@@ -238,7 +252,8 @@ def _entries_of_result(message: Message) -> Iterator[Flaw]:
     """Yield a result in chat completions of which an entry is no block, or a block of text without any."""
     content = listing(mapping(message.native).get("content"))
     wrong = {
-        ("content", place): (text, words_for(value)) for place, text, value in wrong_entries(content, "content", _WORDS)
+        ("content", place): (text, words_for(value))
+        for place, text, value in wrong_entries(content, "content", _WORDS, untyped=True)
     }
     for result in message.results if wrong else ():
         parts = tuple(Text(wrong[part.at][1]) if part.at in wrong else part for part in result.content)

@@ -80,7 +80,7 @@ class Gemini(Blocks):
         Order(system_in_list=False),
         Opening(),
         SealedReasoning(first=False),
-        Speaker(("user", "model", "function", "system"), optional=True),
+        Speaker(("user", "model", "tool", "function", "system"), optional=True),
         WellFormed(form_violations.gemini),
         Filled(spaces=True),
         UniqueIds(optional=True, together=True),
@@ -117,7 +117,7 @@ class Gemini(Blocks):
         return (
             "parts" in native
             and "content" not in native
-            and native.get("role", "user") in ("user", "model", "function")
+            and native.get("role", "user") in ("user", "model", "tool", "function")
         )
 
     def speaker(self, native: Any) -> str:
