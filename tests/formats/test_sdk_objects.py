@@ -11,6 +11,7 @@ from openai.types.responses import ParsedResponseFunctionToolCall, Response
 import refold
 from refold.adapt import Track
 from refold.core._native import as_json
+from refold.errors import BadMessages
 
 LINES = "".join(f"{number}: a line of the file\n" for number in range(60))
 
@@ -138,3 +139,12 @@ def test_what_the_sdk_keeps_for_itself_is_not_sent():
 def test_json_stays_the_very_same_value():
     value = {"role": "user", "content": [{"type": "text", "text": "a"}, ("b", None, 1)], "of": object}
     assert as_json(value) is value
+
+
+def test_an_object_that_its_own_sdk_cannot_write_is_named():
+    message = ChatCompletionMessage.model_construct(role="assistant", content=object())
+    for value in (message, {"role": "assistant", "content": [message]}):
+        with pytest.raises(
+            BadMessages, match=r"message 1, .* cannot be read as JSON .*: pass the JSON that its SDK sends"
+        ):
+            refold.check([{"role": "user", "content": "hi"}, value], window=1_000)

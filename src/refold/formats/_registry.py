@@ -205,6 +205,10 @@ def _json_of(passed: object, position: int) -> Any:
         return as_json(passed)
     except RecursionError:
         raise _nested_too_deeply(position) from None
+    except (TypeError, ValueError) as error:
+        raise BadMessages(
+            f"message {position}, {_seen(passed)}, cannot be read as JSON ({error}): pass the JSON that its SDK sends"
+        ) from error
 
 
 def _identity(format: Format, native: object, position: int) -> bytes:

@@ -22,7 +22,7 @@ _SDK = "google-genai SDK, types.py"
 _CONTENT = "https://ai.google.dev/api/caching#Content"
 _CALLING = "https://ai.google.dev/gemini-api/docs/function-calling"
 _SIGNATURES = "https://ai.google.dev/gemini-api/docs/thought-signatures"
-_ROLES = ("user", "model", "function")
+_ROLES = ("", "user", "model", "function", "tool")  # an empty one is none; google-genai's README has "tool"
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")  # FunctionDeclaration.name: at most 128 characters
 SIGNED_FROM = (3, 0)  # thought-signatures page: from Gemini 3 on the calls of the current turn need theirs
 # What a part is; thought, signature and metadata come on top of it
