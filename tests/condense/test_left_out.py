@@ -1,7 +1,7 @@
 import re
 
 import refold
-from refold._condense.left_out import with_count
+from refold._condense.left_out import room_for_count, with_count
 from refold.core.messages import text_of
 from refold.testing import talk, view_of
 
@@ -71,5 +71,8 @@ def test_what_left_before_the_first_turn_is_told_as_such():
     assert "by user turn: before 1 to 1 (21 of 22)" in counted
 
 
-def test_where_little_has_room_nothing_is_counted():
-    assert "Left out" not in end_of_digest([*turn("Mend it.", 1, 30), *turn("And now?", 2, 1)], 3_000)
+def test_where_little_has_room_none_is_kept_for_the_count_and_only_what_is_left_over_is_taken():
+    view = view_of(talk("u: Mend it.", *(f"a: step {n}" for n in range(30)), "u: And now?"), goal=3_000)
+    assert room_for_count(view) == 0
+    assert with_count(view, "[End of the digest.]", [view.messages[-1].id], 20) == "[End of the digest.]"
+    assert "Left out" in with_count(view, "[End of the digest.]", [view.messages[-1].id], 200)

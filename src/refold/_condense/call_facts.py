@@ -14,6 +14,7 @@ from msgspec import Struct
 from refold._condense.shell_commands import argv_of, patched_files, read_by
 from refold._condense.shell_writes import written_by
 from refold._text.graphemes import grapheme_prefix
+from refold._text.secrets import names_secret
 from refold._text.text_cache import word_cache
 from refold.core._json import Json, decoded, mapping
 from refold.core.messages import Text, ToolCall, ToolResult, memoized
@@ -238,8 +239,8 @@ def _subject(arguments: Json) -> tuple[str, bool]:
             value = argv_of(value)
         if isinstance(value, str) and value:
             return grapheme_prefix(value, SUBJECT), True
-    first = next((value for value in arguments.values() if isinstance(value, str) and value), "")
-    return grapheme_prefix(first, SUBJECT), False
+    values = (value for name, value in arguments.items() if isinstance(value, str) and value and not names_secret(name))
+    return grapheme_prefix(next(values, ""), SUBJECT), False
 
 
 def files_of(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -51,6 +51,17 @@ def test_of_what_a_tool_that_asks_the_user_gave_back_the_questions_and_answers_a
     assert '- AskUserQuestion: "Which padding?"="Both", "Where?"="All"\n' in text
 
 
+def test_of_an_answer_in_other_words_nothing_is_left_out():
+    given = 'set "mode"="fast" and use it everywhere'
+    transcript = talk("u: start", 'a: x | AskUserQuestion({"questions": []}) as c1', f"t: c1 = {given}", "u: on")
+    text = digest_text(view_of(transcript, window=20_000), transcript.messages[:-1])
+    assert f"- AskUserQuestion: {given}\n" in text
+    quoted = 'User has answered your questions: "Delete "all" data?"="No". You can continue.'
+    transcript = talk("u: start", 'a: x | AskUserQuestion({"questions": []}) as c1', f"t: c1 = {quoted}", "u: on")
+    text = digest_text(view_of(transcript, window=20_000), transcript.messages[:-1])
+    assert '- AskUserQuestion: "Delete "all" data?"="No"\n' in text
+
+
 def test_an_offer_is_answered_by_yes_or_no_and_a_question_by_a_word_of_it_or_a_few_words_right_behind_it():
     offer = "It is done. Want me to test the theme colors?"
     assert asked(offer, "the code block color was #b5bd68") == ""

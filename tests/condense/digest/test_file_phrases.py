@@ -154,6 +154,7 @@ def test_a_text_that_was_written_whole_is_told_by_its_title():
         ("cd src && sed -i 's/old/new/' load.py && ls", "by `sed -i 's/old/new/' load.py`"),
         ("sed -n 1,9p load.py; sed -i s/a/b/ load.py", "by `sed -i s/a/b/ load.py`"),
         ("sed -i 's/API_KEY=1/API_KEY=2/' load.py", ""),
+        ("sed -i 's/AKIAIOSFODNN7EXAMPLE/x/' load.py", ""),
         ("cat > load.py <<'E'\nx\nE", ""),
     ],
 )

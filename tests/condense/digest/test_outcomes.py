@@ -166,6 +166,8 @@ def test_a_check_that_says_it_failed_has_failed_whatever_ended_the_pipe():
     assert is_open(script, "a.mdx: too long\nSome checks failed.")
     well = talk("u: go", f"a: x | {command(script)} as c", "t: c = Files with errors: 0\n0 checks failed")
     assert not [end for end in outcomes(view_of(well), well.messages) if end.failed]
+    well = talk("u: go", f"a: x | {command('pytest')} as c", "t: c = it goes on when checks failed: ok\n5 passed")
+    assert not [end for end in outcomes(view_of(well), well.messages) if end.failed]
 
 
 def test_an_error_that_only_introduces_is_told_with_the_line_below_it():

@@ -182,6 +182,7 @@ def test_the_whole_list_of_tasks_is_told_with_what_is_done():
         ((), "waits for the user's approval"),
         (("t: c1 = User has approved your plan.",), "approved by the user"),
         (("t! c1 = No, smaller.",), "not approved: No, smaller."),
+        (("t: c1 = The tool use was rejected.",), "not approved: The tool use was rejected."),
     ],
 )
 def test_a_plan_that_was_put_before_the_user_is_told_with_what_became_of_it(answer, became):
@@ -255,6 +256,27 @@ def test_what_blocks_the_current_request_stands_behind_the_list_of_tasks_until_i
     again = (f"a: Again. | {shell('python evals/run.py')} as c3", "t: c3 = exit code 0\nall ran")
     assert told_of not in told(*lines, *again)
     assert told_of not in told(*lines, "a: The login is expired.", "u: then tell me of the page")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Nothing is blocked any more.",
+        "Le certificat est là, rien n'est plus bloqué par lui.",
+        "You ask why the pipeline is still blocked.",
+        "The main thread is blocked by a read in load().",
+        "The IP 10.0.0.1 is blocked by the firewall, as wanted.",
+    ],
+)
+def test_what_blocks_no_more_or_is_only_named_does_not_block_the_request(words):
+    assert not any("blocked, as" in line for line in told("u: go", f"a: {words} | read(page.py) as c2", "t: c2 = x"))
+
+
+def test_what_blocked_is_told_until_the_assistant_says_that_it_does_no_more():
+    lines = ("u: go", "a: The deploy is blocked by the certificate. | read(page.py) as c1", "t: c1 = x")
+    assert told(*lines)[-1].startswith("blocked, as")
+    solved = ("a: Solved: the blocker is gone. | read(b.py) as c2", "t: c2 = x")
+    assert not any("blocked, as" in line for line in told(*lines, *solved))
 
 
 def test_a_plan_that_was_written_for_what_the_request_names_is_told():

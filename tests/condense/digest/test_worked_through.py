@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from refold._condense.digest.previous import entry
@@ -49,3 +51,59 @@ def test_what_an_earlier_digest_tells_is_carried_on_each_call_once():
     sent = talk("u: All.", f"u: {digest}", *looked_up("K4", "K5"))
     later = view_of(Transcript(tuple(map(recovered, sent.messages))))
     assert lines(later) == ("turn 1: customer_get: K5; K4; K3; K2; K1",)
+
+
+def called(tool, *arguments, output="a text"):
+    made = [(f"c{n}", json.dumps(each)) for n, each in enumerate(arguments)]
+    return lines(
+        view_of(
+            talk(
+                "u: All.",
+                *(line for id, each in made for line in (f"a: x | {tool}({each}) as {id}", f"t: {id} = {output}")),
+            )
+        )
+    )
+
+
+def test_calls_that_differ_in_a_number_or_a_later_argument_only_are_told_by_all_arguments():
+    assert called("mail_read", *({"id": n} for n in range(4))) == ("turn 1: mail_read: 3; 2; 1; 0",)
+    issues = ({"owner": "acme", "repo": "app", "number": n} for n in range(4))
+    assert called("get_issue", *issues) == (
+        "turn 1: get_issue: acme, app, 3; acme, app, 2; acme, app, 1; acme, app, 0",
+    )
+    pages = ({"url": f"https://example.com/{'a' * 60}/{n}"} for n in range(4))
+    assert [word[-2:] for word in called("page_of", *pages)[0].split("; ")] == ["/3", "/2", "/1", "/0"]
+
+
+def test_secrets_and_calls_about_nothing_are_not_told():
+    logins = [{"api_key": f"key{n}", "user": f"user{n}"} for n in range(4)]
+    assert called("login", *logins) == ("turn 1: login: user3; user2; user1; user0",)
+    assert called("login", *({"value": f"sk-live-0123456789{n}"} for n in range(4))) == ()
+    pages = ({"address": f"https://me:pass@h.io/{n}?api_key=abc"} for n in range(4))
+    assert "pass" not in (told := called("page_of", *pages)[0])
+    assert "abc" not in told
+    ids = [{"id": "K1"}, {}, {"id": "K2"}, {"id": "K3"}, {"id": "K4"}]
+    assert called("customer_get", *ids) == ("turn 1: customer_get: K4; K3; K2; K1",)
+
+
+@pytest.mark.parametrize(
+    "output",
+    ["Error: no such mail", "error: 404", "Not found", '{"error": "not found"}', '{"ok": false, "error": {"a": 1}}'],
+)
+def test_calls_whose_output_reads_as_an_error_did_not_go_well(output):
+    ids = [{"id": f"K{n}"} for n in range(4)]
+    assert called("customer_get", *ids, output=output) == ()
+    assert called("customer_get", *ids, output='{"error": null, "name": "x"}') != ()
+
+
+@pytest.mark.parametrize("tool", ["sequentialthinking", "write_stdin", "bash_output", "wait"])
+def test_thoughts_and_waiting_go_through_no_list(tool):
+    assert called(tool, *({"text": f"part {n}"} for n in range(4))) == ()
+
+
+def test_an_argument_that_is_named_as_a_secret_is_no_identifier_to_look_up():
+    login = json.dumps({"password": "hunterK77", "user": "bob_K78"})
+    transcript = talk("u: All.", f"a: x | login({login}) as c", "t: c = ok", "a: done", "u: on")
+    text = digest_text(view_of(transcript), transcript.messages[1:])
+    assert "bob_K78" in text
+    assert "hunterK77" not in text

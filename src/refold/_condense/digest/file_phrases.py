@@ -22,6 +22,7 @@ from refold._condense.digest.definitions import defined_in, is_prose
 from refold._condense.digest.turns import turn_ends, turns_at
 from refold._condense.file_views import FileWritten, TextReplaced, command_of
 from refold._condense.shell_commands import plain_path
+from refold._text.secrets import holds_secret, names_secret
 from refold.core.messages import memoized
 
 if TYPE_CHECKING:
@@ -51,10 +52,6 @@ KEY = re.compile(
     r"^[ \t]*(?:export )?[\"']?([A-Za-z_$][\w.$-]*)[\"']?[ \t]*[:=][ \t]*(?![{\[|>&]?[ \t]*$)(.+?),?[ \t]*$", re.M
 )
 SECRETS = re.compile(r"(?:^|[/\\])\.env[\w.]*$")  # files of settings that programs read their keys from
-SECRET = re.compile(  # in the name of a setting; `max_tokens`, `keywords` and `author` name none
-    r"(?:api|access|secret|private|auth|signing|encryption|client)[_.-]?key|token(?:$|[_.-])|secret|passw|credential",
-    re.I,
-)
 TABLES = re.compile(
     r"^[ \t]*(create|alter|drop) (?:temp(?:orary)? )?(?:table|view|materialized view)\s+(?:if (?:not )?exists )?"
     r"[\"`\[]?([\w.]+)",
@@ -242,7 +239,7 @@ def _settings(work: FileWork) -> str:
 
 def _is_secret(path: str, key: str) -> bool:
     """Tell whether a setting may hold what a phrase does not repeat."""
-    return SECRETS.search(path) is not None or SECRET.search(key) is not None
+    return SECRETS.search(path) is not None or names_secret(key)
 
 
 def _holds_secret(path: str, line: str) -> bool:
@@ -328,7 +325,7 @@ def _command(transcript: Transcript, work: FileWork) -> str:
         if is_shell(call) and work.path in writes(call):
             parts = (part.strip() for part in COMMANDS.split(command_of(call)))
             naming = [part for part in parts if EDITS.match(part) and _base(work.path) in part]
-            if naming and not (SECRETS.search(work.path) or SECRET.search(naming[-1])):
+            if naming and not (SECRETS.search(work.path) or names_secret(naming[-1]) or holds_secret(naming[-1])):
                 return f"by {_quoted(naming[-1], BEGINNING)}"
     return ""
 

@@ -44,9 +44,11 @@ NO_WORK = re.compile(
     re.I,
 )
 ASKERS = re.compile(r"^ask_?(?:user|followup|the_user|human)|user_?(?:question|input)$|^question$")  # tools, by name
+# A question with the user's answer, and how a harness begins that gives back such pairs: of other words all count.
 QUESTION_AND_ANSWER = re.compile(
-    r'"([^"\n]+)"="([^"]+)"'
-)  # a question with the user's answer, among words of the harness
+    r'(?:^|[,:] )"([^\n]+?)"="(.+?)"(?=, "|\.? (?:You can|selected preview|user notes)|\W*\Z)', re.S
+)
+PAIRS = re.compile(r'\s*(?:[^"\n]{0,60}\banswer(?:s|ed)?\b[^"\n]{0,30})?"')
 NO_WORK_LENGTH = 400  # characters: a longer text is an answer, whatever it begins with
 BARE = re.compile(r"(?!\w*skill)\S+ [\w\\-]+", re.I)  # a call with one plain word leads nowhere
 VALUE = re.compile(
@@ -94,7 +96,8 @@ def answers_by_tool(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
     results: dict[str, None] = {}
     for call, result in answered(view, reversed(messages)):
         if _asks_user(call.name) and not failed(call, result):
-            pairs = (f'"{question}"="{answer}"' for question, answer in QUESTION_AND_ANSWER.findall(result.text))
+            matches = QUESTION_AND_ANSWER.findall(result.text) if PAIRS.match(result.text) else ()
+            pairs = (f'"{question}"="{answer}"' for question, answer in matches)
             results[f"{call.name}: {one_line(', '.join(pairs) or result.text, LONGEST)}"] = None
     return tuple(results)[:MOST]
 

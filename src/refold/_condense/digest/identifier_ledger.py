@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold._condense.call_facts import is_shell, plain_name, reads, writes
+from refold._condense.call_facts import act_of, is_shell, plain_name, reads, writes
 from refold._condense.call_outline import PARTS, call_line
 from refold._condense.digest.identifier_kinds import (
     NAMED,
@@ -29,6 +29,7 @@ from refold._condense.digest.identifier_kinds import (
 from refold._salience.atoms import KNOWN
 from refold._salience.lazy_table import LazyTable
 from refold._text.graphemes import grapheme_prefix
+from refold._text.secrets import names_secret
 from refold.core.messages import File, Image, Message, Text, ToolCall, ToolResult, memoized
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ OF_A_PAGE: frozenset[IdentifierKind] = frozenset({"path", "words"})
 WEB = re.compile(r"web|fetch|brows|url|http|^code_?search")  # in names of tools
 SEVERAL = 4  # identifiers that are worth a line of their own
 IN_CONTEXT = ("path", "words", "url", "id", "number")  # kinds that what stands around them decides on
+ARGUMENT = re.compile(r'"([^"\\]{1,60})"\s*:\s*"(?:[^"\\]|\\.)*+"')  # of a call, as JSON
 # Of JSON, in this order: what then stands behind a backslash is of the text inside.
 ESCAPES = {"\\\\": "\0", "\\n": " ", "\\t": " ", "\\r": " ", '\\"': '"', "\\/": "/", "\0": "\\"}
 OWN, SEEN, LATE = 2.0, 0.5, 1.5  # uses by the assistant or the user, showings by tools, how lately
@@ -473,6 +475,8 @@ SPELLINGS = LazyTable(_spelling, KNOWN)  # by the word with the signs around it
 def _text_of(part: Text | ToolCall | ToolResult) -> str:
     """Return the beginning of what a part says, in whole words."""
     text = part.arguments if isinstance(part, ToolCall) else part.text
+    if isinstance(part, ToolCall) and act_of(part) is None and names_secret(text):
+        text = ARGUMENT.sub(lambda pair: "" if names_secret(pair[1]) else pair[0], text)
     if len(text) > EACH:
         text = grapheme_prefix(text, EACH)
         text = text[:-LONGEST] + CUT_WORD.sub("", text[-LONGEST:])

@@ -47,6 +47,7 @@ __all__ = [
     "repeated_failures",
     "solved_checks",
     "verdict_of",
+    "was_refused",
 ]
 
 MOST = 150  # outcomes that are looked for
@@ -65,7 +66,8 @@ AROUND = 4  # messages before and behind an output in which its call and what th
 FAILED = re.compile(
     r"\b[1-9]\d* (?:failed|failing|failures?|errors?\b(?! handl))|^(?:FAIL|--- FAIL|FAILED)\b|npm ERR!|ERR_PNPM|"
     r"^error(?:\[E\d+\])?:|error TS\d+|BUILD FAILED|BUILD FAILURE|FAILED \(|^panic:|^Traceback \(most|"
-    r"\b(?:errors|failures)[:=] ?[1-9]\d*\b|(?<!0 )(?<!no )(?<!No )\b(?:checks?|tests?) failed\b|"
+    r"\b(?:errors|failures)[:=] ?[1-9]\d*\b|"
+    r"(?<!0 )(?<!no )(?<!No )(?<!when )(?<!if )(?<!where )(?<!which )\b(?:checks?|tests?) failed\b|"
     r"^make(?:\[\d+\])?: \*\*\*|Test Suites?: \d+ failed|test result: FAILED",
     re.M,
 )
@@ -132,7 +134,7 @@ def prepare(message: Message) -> None:
     for result in message.results:
         code_of(result)
         verdict_of(result)
-        _not_run(result)
+        was_refused(result)
 
 
 def check_line(call: ToolCall) -> str:
@@ -164,7 +166,7 @@ def outcomes(
         for call, result in answered(view, [message]):
             shell = is_shell(call)
             line = check_line(call)
-            if not (shell or result.is_error) or line in results or _not_run(result):
+            if not (shell or result.is_error) or line in results or was_refused(result):
                 continue
             bad, target = failed(call, result), target_of(call)
             expected = bad and meant_to_fail(view, position, call)
@@ -201,7 +203,7 @@ def repeated_failures(
         at = index.get(message.id, -1)
         for call, result in answered(view, [message]):
             refused = bool(writes(call)) and not (is_shell(call) or took_effect(call, result))
-            if (refused or failed(call, result)) and not (target_of(call).looks or _not_run(result)):
+            if (refused or failed(call, result)) and not (target_of(call).looks or was_refused(result)):
                 line = call_line(call)
                 ways.setdefault(line, Counter())[ended(call, result) or one_line(result.text, REASON)] += 1
                 if line not in ends:
@@ -240,7 +242,7 @@ def solved_checks(view: View) -> tuple[str, ...]:
     for at in range(len(messages) - 1, max(len(messages) - LOOKED_AT, 0) - 1, -1):
         for call, result in answered(view, [messages[at]]):
             target = target_of(call)
-            if not (is_shell(call) and target.checks and failed(call, result)) or _not_run(result):
+            if not (is_shell(call) and target.checks and failed(call, result)) or was_refused(result):
                 continue
             if any(later.covers(target) for later in newest) or meant_to_fail(view, at, call):
                 continue
@@ -352,7 +354,7 @@ def _last_line(text: str) -> str:
 
 
 @memoized
-def _not_run(result: ToolResult) -> bool:
+def was_refused(result: ToolResult) -> bool:
     """Tell whether an output says that the call was refused or stopped."""
     return any(NO_ERROR.search(piece) for piece in (result.text[:400], result.text[400:][-200:]))
 

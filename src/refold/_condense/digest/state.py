@@ -19,7 +19,16 @@ from refold._condense.digest.file_log import AGENTS, file_log
 from refold._condense.digest.findings import no_work
 from refold._condense.digest.ledger import ALL_DONE, ledger
 from refold._condense.digest.open_items import LISTED_OPEN, open_items
-from refold._condense.digest.outcomes import EXPECTED, answered, check_line, ended, failed, meant_to_fail, passed_calls
+from refold._condense.digest.outcomes import (
+    EXPECTED,
+    answered,
+    check_line,
+    ended,
+    failed,
+    meant_to_fail,
+    passed_calls,
+    was_refused,
+)
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.targets import Target, target_of, targets_of
 from refold._condense.digest.task_lists import IN_PROGRESS, lists_tasks, newest_task_list
@@ -74,6 +83,19 @@ BLOCKED = re.compile(
     re.I,
 )
 NEAR = 40  # messages before it in which what failed is looked for
+# A sentence that only names the word: what was blocked and is no more, what the user asks, or a thread that waits.
+UNBLOCKED = re.compile(
+    r"\b(?:no longer|not|nothing|never|none|isn['’]t|aren['’]t|nicht|nichts|plus|pas|ya no|no est[áa])\b[^.!?\n]{0,30}"
+    r"\b(?:block|bloqu)|\bunblock|\bno blockers?\b|"
+    r"\bblockers?\b[^.!?\n]{0,20}\b(?:gone|solved|resolved|fixed|removed|cleared|done)\b",
+    re.I,
+)
+NAMED_ONLY = re.compile(
+    r"\?\s*$|^\W*(?:you (?:ask|say|said|want|wonder)|the user)\b|\b(?:threads?|loop|goroutines?|process(?:es)?|"
+    r"addresse?s?|ips?|requests?|ports?|domains?|urls?|quer(?:y|ies)|transactions?|popups?|cookies?|senders?|accounts?|"
+    r"[\d.]{7,}) (?:is|are|remains?|gets?|was|were) (?:still |now )?blocked\b|`[^`]*block[^`]*`",
+    re.I,
+)
 # What Git says of a commit and of the branch, in lines of their own.
 COMMITTED = re.compile(r"^\[[^\]\n]+ [0-9a-f]{7,40}\] .+$", re.M)
 # What rewrites commits, so that their ids are those of none any more, and how the newest is shown.
@@ -136,6 +158,8 @@ def _blocked(view: View) -> Iterator[str]:
     in_work = turns_in_work(view.transcript)
     start = next((at for at, turn in enumerate(turns) if turn in in_work), 0)
     for position in range(len(messages) - 1, max(len(messages) - CALLS_BACK, start) - 1, -1):
+        if _unblocked(messages[position]):
+            return
         if words := _blocking(messages[position]):
             passed = [target for _, target in passed_calls(view, messages[position:]) if target]
             before = reversed(messages[max(position - NEAR, start) : position])
@@ -149,8 +173,17 @@ def _blocked(view: View) -> Iterator[str]:
 def _blocking(message: Message) -> str:
     """Return the last sentence of an answer that says what blocks the work."""
     sentences = SENTENCE.split(prose(message)) if message.role == "assistant" else ()
-    telling = (each for each in reversed(sentences) if BLOCKED.search(each) and not SUPPOSED.search(each))
-    return one_line(next(telling, "").strip(" -*#>|"), INTENT_LENGTH)
+    telling = (each for each in reversed(sentences) if BLOCKED.search(each))
+    certain = (each for each in telling if not (SUPPOSED.search(each) or NAMED_ONLY.search(each)))
+    return one_line(next(certain, "").strip(" -*#>|"), INTENT_LENGTH)
+
+
+@memoized
+def _unblocked(message: Message) -> bool:
+    """Tell whether an answer says that something blocks no more, and nothing behind that which blocks still."""
+    sentences = SENTENCE.split(prose(message)) if message.role == "assistant" else ()
+    last = next((each for each in reversed(sentences) if UNBLOCKED.search(each) or BLOCKED.search(each)), "")
+    return UNBLOCKED.search(last) is not None
 
 
 def _ending(text: str) -> str:
@@ -173,7 +206,7 @@ def _plan(view: View) -> Iterator[str]:
     title = one_line(next((line for line in plan.split("\n") if line.strip()), "").strip("# "), PLAN_LENGTH)
     if result is None:
         became = "waits for the user's approval"
-    elif result.is_error:
+    elif result.is_error or was_refused(result):
         became = f"not approved: {one_line(result.text, PLAN_LENGTH)}"
     else:
         became = "approved by the user"

@@ -10,12 +10,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from refold._condense.call_facts import act_of, is_shell, reads, subject, writes
+from refold._condense import call_facts
+from refold._condense.call_facts import act_of, arguments_of, is_shell, plain_name, reads, subject, writes
 from refold._condense.call_outline import one_line
 from refold._condense.digest.outcomes import answered, failed
 from refold._condense.digest.previous import earlier_entries
 from refold._condense.digest.task_lists import keeps_tasks
 from refold._condense.digest.turns import turns_at, turns_in_work
+from refold._text.graphemes import grapheme_suffix
+from refold._text.secrets import holds_secret, names_secret
+from refold._text.urls import without_secrets
+from refold.core.messages import ToolCall, ToolResult, memoized
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,6 +35,16 @@ FEWEST = 4  # different subjects of the calls of a tool; with fewer it works thr
 IN_LINE = 8  # subjects in a line, so that a share of the digest can hold some of the lines
 SUBJECT = 60  # characters
 BETWEEN = "; "  # subjects
+# Tools whose calls go through no list: what an agent thinks, and how it waits for a command that runs.
+PASSING = re.compile(r"think|thought|stdin|^wait|^sleep|output$|^kill")
+SHORT = 400  # characters of an output that begins as an error does, where nothing marks it as one
+REFUSED = re.compile(
+    r"[\s*#>\[(!❌-]*(?:\d{3} )?(?:error|failed|failure|not found|no such|unknown|invalid|could not|"
+    r"can(?:no|['’])t|unable to|(?:permission|access) denied|unauthorized|forbidden|timed? ?out|rate limit|"
+    r"too many requests)\b|"
+    r'\s*\{(?:[^{}]*,)?\s*"errors?"\s*:\s*+(?!null|false|0|""|\[\s*\]|\{\s*\})',
+    re.I,
+)
 LINE = re.compile(r"(?P<tool>turn (?P<turn>\d+): \S+: )(?P<subjects>.+)")
 
 
@@ -41,20 +56,58 @@ def worked_through(view: View, messages: Sequence[Message], staying: Sequence[Me
     transcript = view.transcript
     turns, in_work, index = turns_at(transcript), turns_in_work(transcript), transcript.index
     stays = {call.call_id for message in staying for call in message.calls}
-    subjects: dict[str, dict[str, None]] = {}
+    calls: dict[str, list[ToolCall]] = {}
     for message in reversed(messages):
         turn = turns[index[message.id]]
         for call, result in answered(view, [message]) if turn in in_work else ():
-            known = act_of(call) or is_shell(call) or reads(call) or writes(call) or keeps_tasks(call)
-            if not (known or call.call_id in stays or failed(call, result)):
-                about = one_line(subject(call)[0].replace(BETWEEN, ", "), SUBJECT)
-                subjects.setdefault(f"turn {turn}: {call.name}: ", {})[about] = None
+            if not (call.call_id in stays or _is_passing(call) or failed(call, result) or _refused(result)):
+                calls.setdefault(f"turn {turn}: {call.name}: ", []).append(call)
+    subjects = {tool: _different(some) for tool, some in calls.items()}
     few = {tool for tool, about in subjects.items() if len(about) < FEWEST}
     for line in reversed(earlier_entries(transcript).lines(WORKED_THROUGH)):
         if (match := LINE.fullmatch(line)) and int(match["turn"]) in in_work:
             few.discard(match["tool"])
             subjects.setdefault(match["tool"], {}).update(dict.fromkeys(match["subjects"].split(BETWEEN)))
     return tuple(line for tool, about in subjects.items() if tool not in few for line in _lines(tool, [*about]))
+
+
+@memoized
+def _is_passing(call: ToolCall) -> bool:
+    """Tell whether a call has a section of its own, or goes through no list."""
+    known = act_of(call) or is_shell(call) or reads(call) or writes(call) or keeps_tasks(call)
+    return bool(known) or PASSING.search(plain_name(call.name)) is not None
+
+
+@memoized
+def _refused(result: ToolResult) -> bool:
+    """Tell whether an output that no flag marks as an error reads as one."""
+    text = result.text[:SHORT]
+    return call_facts.failed(result) or (len(result.text) < SHORT and REFUSED.match(text) is not None)
+
+
+def _different(calls: Sequence[ToolCall]) -> dict[str, None]:
+    """Return what calls of a tool are about: the first words of each, or all, where most have the first in common."""
+    short = dict.fromkeys(filter(None, (_briefly([subject(call)[0]]) for call in calls)))
+    if 2 * len(short) > len(calls):
+        return short
+    whole = dict.fromkeys(filter(None, map(_whole, calls)))
+    return whole if len(whole) >= 2 * len(short) else short
+
+
+@memoized
+def _whole(call: ToolCall) -> str:
+    """Return all short arguments of a call, numbers too, but for secrets."""
+    open_values = (value for name, value in arguments_of(call).items() if not names_secret(name))
+    return _briefly([str(value) for value in open_values if isinstance(value, str | int | float)])
+
+
+def _briefly(words: Sequence[str]) -> str:
+    """Return words as one subject, without secrets; of one that is long without a blank, as an address, its end."""
+    plain = (without_secrets(word) if "://" in word else word for word in words)
+    text = ", ".join(word for word in plain if word and not holds_secret(word)).replace(BETWEEN, ", ")
+    if len(text) > SUBJECT and " " not in text:
+        return one_line(f"…{grapheme_suffix(text, SUBJECT - 1)}", SUBJECT)
+    return one_line(text, SUBJECT)
 
 
 def _lines(tool: str, subjects: Sequence[str]) -> Iterator[str]:
