@@ -49,6 +49,13 @@ def test_a_long_output_is_shortened_with_a_line_that_names_the_whole(call: Call,
     assert stat.S_IMODE(whole.stat().st_mode) == 0o600
 
 
+def test_an_output_that_was_cut_within_an_emoji_is_shortened_too(call: Call, data: Path) -> None:
+    updated = call("claude-code", ran(f"{LONG}\n\ud83d"))["hookSpecificOutput"]["updatedToolOutput"]
+    assert "[parts of the output]" in updated
+    whole = data / "sessions" / "claude-code" / "s-1" / "outputs" / "call-1.txt"
+    assert whole.read_text(encoding="utf-8") == f"{LONG}\n?"
+
+
 @pytest.mark.parametrize(
     ("agent", "event", "decision"), [("codex", "PostToolUse", "block"), ("gemini-cli", "AfterTool", "deny")]
 )

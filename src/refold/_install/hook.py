@@ -258,8 +258,10 @@ def _write(path: str, text: str) -> None:
     """Write a file that only its owner reads, whole or not at all."""
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     partial = f"{path}.{os.getpid()}"
-    with open(os.open(partial, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
+    with open(
+        os.open(partial, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w", encoding="utf-8", errors="replace"
+    ) as file:
+        file.write(text)  # with a question mark for half of an emoji, where the agent cut an output
     os.replace(partial, path)
 
 

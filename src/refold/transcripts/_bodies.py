@@ -53,7 +53,7 @@ def _hint(message: object) -> str | None:
     role, kind, content = message.get("role"), message.get("type"), message.get("content")
     if not isinstance(role, str | None):
         return None
-    if isinstance(message.get("parts"), list) and role in ("user", "model", "system", "function", None):
+    if isinstance(message.get("parts"), list) and role in ("user", "model", "system", "tool", "function", None):
         return "gemini" if role or message.keys() == {"parts"} else None
     if isinstance(kind, str) and kind != "message" and role is None:
         return "openai-responses" if kind.endswith(_ITEM_ENDS) or kind in _ITEMS else None

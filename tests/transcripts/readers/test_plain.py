@@ -142,3 +142,17 @@ def test_what_is_no_message_in_a_body_is_named_by_its_place_counted_from_0(key):
     message = {"role": "user", "parts": [{"text": "x"}]} if key == "contents" else USER
     with pytest.raises(UnreadableTranscript, match="message 1 of main is a int, not an object"):
         read(json.dumps({"model": "gpt-4o", key: [message, 7]}).encode())
+
+
+@pytest.mark.parametrize("write", [raw, lambda rows: lines(*rows)])
+def test_a_message_without_role_is_not_left_out(write):
+    messages = [USER, {"content": "Never deploy on a Friday."}, {"role": "assistant", "content": "ok"}]
+    (conversation,) = read(write(messages))
+    assert conversation.messages == messages
+    assert conversation.notes == ()
+
+
+def test_a_function_response_in_the_role_that_the_readme_of_google_genai_has_is_read():
+    messages = [*GEMINI, {"role": "tool", "parts": [{"functionResponse": {"name": "n", "response": {}}}]}]
+    (conversation,) = read(raw(messages))
+    assert (conversation.format, conversation.messages) == ("gemini", messages)

@@ -14,6 +14,8 @@ from refold.transcripts._conversation import RecordedConversation
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
+_FIELDS = frozenset({"content", "parts", "name", "tool_calls", "tool_call_id"})
+
 
 def matches(document: Document) -> bool:
     """Tell by a message or a body among the first rows; nothing else has to be known about the file."""
@@ -30,7 +32,7 @@ def read(document: Document) -> Iterator[RecordedConversation]:
         if body is not None:
             name = "main" if len(document.values) == 1 else f"request {count}"
             conversations.append(RecordedConversation("plain", name=name, **body))
-        elif is_message(row):
+        elif is_message(row) or _lacks_role(row):
             messages.append(row)
         elif not isinstance(row, dict) or "role" in row:
             _damaged(document, f"line {number}" if number else f"entry {count - 1}", row, aside)
@@ -43,6 +45,11 @@ def read(document: Document) -> Iterator[RecordedConversation]:
     conversations = [_with_ids(item) for item in conversations]
     for at, item in enumerate(conversations):
         yield item if at else replace(item, notes=item.notes + aside.notes())
+
+
+def _lacks_role(row: object) -> bool:
+    """Tell whether an object is a message but for who speaks, which is told where messages are used."""
+    return isinstance(row, dict) and row.keys() <= _FIELDS and not row.keys().isdisjoint(("content", "parts"))
 
 
 def _with_ids(item: RecordedConversation) -> RecordedConversation:
