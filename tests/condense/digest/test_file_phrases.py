@@ -161,3 +161,18 @@ def test_a_text_that_was_written_whole_is_told_by_its_title():
 def test_of_a_file_that_a_command_changed_the_command_is_told(command, phrase):
     (record,) = file_log(talk("u: go", f"a: x | bash({json.dumps({'command': command})}) as c", "t: c = ok"))
     assert record.phrase == phrase
+
+
+def test_a_definition_that_only_shows_where_an_edit_belongs_is_not_told():
+    before = (
+        "def load():\n    x = 1\n\ndef save():\n    y = 2",
+        "def load():\n    x = 1\n\nPORT = 1\n\ndef save():\n    y = 2",
+    )
+    assert "edits at" not in phrased(("a.py", *before)).get("a.py", "")
+    behind = ("def load():\n    x = 1\n", "def load():\n    x = 1\n\n\ndef fresh():\n    y = 2\n    z = 3\n")
+    assert "edits at" not in phrased(("a.py", *behind)).get("a.py", "")
+    inside = (
+        "def load():\n    x = 1\n\ndef save():\n    y = 2",
+        "def load():\n    x = 1\n\ndef save():\n    y = 2\n    z = 3\n    a = 4",
+    )
+    assert phrased(("a.py", *inside))["a.py"].startswith("edits at `save`")

@@ -293,21 +293,37 @@ def _quoted(line: str, limit: int = LONGEST) -> str:
 
 
 def _places(work: FileWork) -> str:
-    """Return what the replaced pieces of a file define, the newest, with the last changed line where there is room."""
+    """Return the definitions in which edits stand, the newest, with the last changed line where there is room."""
     names: dict[str, None] = {}
     for change in work.changes:
-        if isinstance(change, TextReplaced):
-            before = defined_in(change.old[:LOOKED_AT], change.path)
-            for name in defined_in(change.new[:LOOKED_AT], change.path):
-                if name in before:
-                    names.pop(name, None)
-                    names[name] = None
+        for name in _edited_in(change) if isinstance(change, TextReplaced) else ():
+            names.pop(name, None)
+            names[name] = None
     if not names:
         return ""
     places = f"edits at {', '.join(f'`{name}`' for name in [*names][-PLACES:])}"
     last = _last_line(work)
     both = f"{places}; {last}"
     return both if last and len(both) <= LONGEST + BEGINNING else places
+
+
+def _edited_in(change: TextReplaced) -> Iterator[str]:
+    """Yield the definitions whose lines an edit changed; those that only showed where it belongs are none."""
+    old, new = (text[:LOOKED_AT].split("\n") for text in (change.old, change.new))
+    start = _common(old, new)
+    end = _common(old[start:][::-1], new[start:][::-1])
+    removed, added = old[start : len(old) - end], new[start : len(new) - end]
+    first = next((line for line in (*added, *removed) if line.strip()), "")
+    if (first[:1].isspace() or is_prose(change.path)) and not defined_in(first, change.path):
+        yield from [*defined_in("\n".join(new[:start]), change.path)][-1:]
+    before = defined_in("\n".join(removed), change.path)
+    yield from (name for name in defined_in("\n".join(added), change.path) if name in before)
+
+
+def _common(first: Sequence[str], second: Sequence[str]) -> int:
+    """Return how many entries two lists have in common at their beginnings."""
+    pairs = zip(first, second, strict=False)
+    return next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(first), len(second)))
 
 
 def _title(work: FileWork) -> str:
