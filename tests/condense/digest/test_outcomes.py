@@ -230,3 +230,10 @@ def test_an_edit_that_never_worked_did_not_go_well_since_a_command_wrote_the_fil
         transcript = talk("u: go", *refused, *later)
         (line,) = repeated_failures(view_of(transcript), transcript.messages)
         assert line == f"edit a.py failed 3 times: error: none{mark} (turn 1)"
+
+
+@pytest.mark.parametrize("said", ["Missing required argument: path", "error: unrecognized arguments: --fast"])
+def test_a_check_that_was_called_wrongly_has_failed(said):
+    transcript = talk("u: go", f"a: x | {command('node scripts/lint-posts.mjs; ls')} as c", f"t: c = {said}\na.md")
+    (end,) = outcomes(view_of(transcript), transcript.messages)
+    assert end.failed

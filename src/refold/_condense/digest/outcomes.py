@@ -68,10 +68,13 @@ FAILED = re.compile(
     r"^error(?:\[E\d+\])?:|error TS\d+|BUILD FAILED|BUILD FAILURE|FAILED \(|^panic:|^Traceback \(most|"
     r"\b(?:errors|failures)[:=] ?[1-9]\d*\b|"
     r"(?<!0 )(?<!no )(?<!No )(?<!when )(?<!if )(?<!where )(?<!which )\b(?:checks?|tests?) failed\b|"
-    r"^make(?:\[\d+\])?: \*\*\*|Test Suites?: \d+ failed|test result: FAILED",
+    r"^make(?:\[\d+\])?: \*\*\*|Test Suites?: \d+ failed|test result: FAILED|"
+    r"^(?:[\w. -]+: )?(?:Missing|missing|Unknown|unknown|Unrecognized|unrecognized) (?:required )?"
+    r"(?:argument|option|command|flag)s?\b",
     re.M,
 )
-MAY_FAIL = ("fail", "FAIL", "error", "ERR", "panic:", "Traceback", "***")  # one of these stands in what it finds
+# One of these stands in what it finds.
+MAY_FAIL = ("fail", "FAIL", "error", "ERR", "panic:", "Traceback", "***", "issing ", "nknown ", "nrecognized ")
 PASSED = re.compile(
     r"\b[1-9]\d* (?:passed|passing)|^(?:ok|PASS|OK)\b|test result: ok|BUILD SUCCESS|0 errors|no issues found|"
     r"All checks passed|Success:|Tests?:\s+\d+ passed|Compiled successfully",
