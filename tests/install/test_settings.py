@@ -154,7 +154,7 @@ def test_settings_that_are_read_only_are_refused_and_nothing_is_written(
     assert path.read_text() == "{}"
 
 
-@pytest.mark.parametrize("content", ["", "\n", "\ufeff{}"])
+@pytest.mark.parametrize("content", ["", "\n", "\ufeff", "\ufeff{}"])
 def test_a_file_that_is_empty_or_has_a_byte_order_mark_is_one_of_no_settings(
     refold: Refold, home: Path, content: str
 ) -> None:

@@ -177,7 +177,7 @@ def _base(edit: FileEdit, now: bytes | None, entry: dict[str, Any] | None) -> by
 
 
 def _text(edit: FileEdit, content: bytes | None) -> str:
-    if content is None or not content.strip():
+    if content is None or not content.removeprefix(b"\xef\xbb\xbf").strip():
         return edit.empty
     try:
         return content.decode()
