@@ -1,7 +1,11 @@
+import json
+import random
+import re
 from itertools import pairwise
 
 from msgspec.structs import replace
 
+import refold
 from refold._condense.call_outline import PARTS
 from refold._counting import counter_for
 from refold.core.messages import ToolResult, text_of
@@ -195,3 +199,28 @@ def test_short_answers_stand_behind_their_questions_however_long_the_messages_ar
     asked = [before for before, answer in pairwise(said) if answer == "yes"]
     assert len(asked) == 12
     assert sum("Shall I go to part" in before for before in asked) >= 5
+
+
+def test_an_output_that_was_cut_sent_back_and_cut_again_says_how_much_of_the_first_it_is():
+    chance = random.Random(3)
+    view = [{"role": "user", "content": "Mend it: alpha_2_7 and gamma_3_9 are wrong."}]
+    for n in range(6):
+        words = [f"{chance.choice(['alpha', 'beta', 'gamma'])}_{n}_{i} = compute({i})" for i in range(200)]
+        function = {"name": "bash", "arguments": json.dumps({"command": f"python show.py {n}"})}
+        call = {"id": f"c{n}", "type": "function", "function": function}
+        view.append({"role": "assistant", "content": f"Step {n}: look at alpha_{n}_7.", "tool_calls": [call]})
+        view.append({"role": "tool", "tool_call_id": f"c{n}", "content": "\n".join(words)})
+    again = 0
+    for goal in (12_000, 9_000, 7_000, 5_000):
+        before = {each.get("tool_call_id"): each["content"] for each in view}
+        view = refold.compact(view, format="openai-chat", window=200_000, goal=goal, force=True).messages
+        for each in view:
+            heading, _, rest = each["content"].partition("\n")
+            if heading.startswith(PARTS) and each["role"] == "tool":
+                again += (
+                    before.get(each["tool_call_id"], "").startswith(PARTS)
+                    and before[each["tool_call_id"]] != each["content"]
+                )
+                shown = sum(line != "[…]" and not line.startswith(PARTS) for line in rest.splitlines())
+                assert re.search(r"([\d,]+) of 200 lines", heading)[1] == str(shown)
+    assert again

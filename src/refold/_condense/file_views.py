@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from refold.core._json import Json
 
 __all__ = [
+    "OURS",
     "Change",
     "EditedInPlace",
     "Excerpt",

@@ -17,6 +17,7 @@ from refold._condense.digest.answers import question_before
 from refold._condense.digest.targets import target_of
 from refold._condense.digest.turns import turn_ends
 from refold._condense.directives import TextKind, ranks_of
+from refold._condense.file_views import OURS
 from refold._condense.identifier_scores import need_in, worth_of
 from refold._condense.last_changes import stale_mark
 from refold._condense.placeholders import is_pointer, text_replaced
@@ -59,6 +60,8 @@ __all__ = ["Selection", "select"]
 
 MARKER = "\n[… 100 lines left out …]"  # what a segment is charged beside its text: more than the marker takes, so that
 # lines that hang together come back before single ones
+# How an output begins that was cut before, with how many lines it had at first.
+CUT_BEFORE = re.compile(re.escape(PARTS) + r"[^\n]*, (?:[\d,]+ of )?([\d,]+) lines\b")
 # The numbers below were chosen by hand; benchmarks/recall.py measures what they give together (docs/salience.md). More
 # worth for EDITED buys lines that are edited later at the price of identifiers, with figures there.
 ROUNDS = 4  # of choosing, until the room is filled
@@ -563,7 +566,7 @@ def _show_lines(draft: Draft, reduction: Reduction, some: Sequence[Segment]) -> 
     elif reduction.result:
         if sum(segment.chars for segment in some) < len(text):
             call = draft.view.call_of(message := draft.base[position], reduction.result)
-            opening = f"{PARTS} {call_line(call, reduction.result)}, {extent(text, some)}"
+            opening = f"{PARTS} {call_line(call, reduction.result)}, {_extent(text, some)}"
             opening += stale_mark(draft.view.transcript, message.id, call)
             words = f"{opening}\n{excerpt(text, some, brief=True)}"
             draft.change(position, text_replaced(reduction.result, words), paths)
@@ -572,6 +575,15 @@ def _show_lines(draft: Draft, reduction: Reduction, some: Sequence[Segment]) -> 
     else:
         words = reduction.harness.showing(some) if reduction.harness else excerpt(text, some) + reduction.ending
         draft.change(position, [Patch(reduction.patches[0].at, Text(words))], paths)
+
+
+def _extent(text: str, some: Sequence[Segment]) -> str:
+    """Return how much of an output segments are: of one that was cut before, how much of what it was at first."""
+    cut = CUT_BEFORE.match(text)
+    if cut is None:
+        return extent(text, some)
+    lines = "".join(text[segment.start : segment.stop] for segment in some).splitlines()
+    return f"{sum(not OURS.match(line) for line in lines):,} of {cut[1]} lines"
 
 
 def _with_pinned(draft: Draft, reduction: Reduction, text: str, some: Sequence[Segment]) -> list[Segment]:
