@@ -1,5 +1,6 @@
 import asyncio
 import copy
+import pickle
 
 import pytest
 
@@ -208,6 +209,9 @@ def test_what_cannot_shrink_is_named_in_a_typed_error():
     assert caught.value.sizes["system messages"] > 500
     assert "system messages" in str(caught.value)
     assert caught.value.plan.sizes.limit == 500
+    passed_on = pickle.loads(pickle.dumps(caught.value))
+    assert (str(passed_on), passed_on.plan) == (str(caught.value), caught.value.plan)
+    assert passed_on.sizes == caught.value.sizes
 
 
 def test_observers_are_told_and_cannot_break_a_compaction():

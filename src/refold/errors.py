@@ -177,3 +177,6 @@ class CannotFit(RefoldError):
         super().__init__(message)
         self.plan = plan
         self.sizes = dict(sizes)
+
+    def __reduce__(self) -> tuple[type[CannotFit], tuple[str, Plan, dict[str, int]]]:
+        return type(self), (str(self), self.plan, self.sizes)  # it may come from a process that plans

@@ -105,6 +105,17 @@ def test_of_pieces_some_of_which_are_missing_or_twice_the_longest_beginning_is_r
     assert joined_state([*pieces, ""]) == ""
 
 
+def test_a_state_without_the_line_break_at_its_end_is_read_and_goes_on():
+    track = Track(window=WINDOW)
+    messages, texts = states(track, history(0), call, 4)
+    again = Track.load(texts[-1].strip(), window=WINDOW)
+    for number in range(4, 8):
+        messages = [*messages, *call(number)]
+        again.fold(messages)
+    assert len(again.plans) > len(track.plans) > 0
+    assert load_state(again.dump()).plans == again.plans
+
+
 def test_a_plan_that_was_changed_in_a_state_is_refused():
     track = Track(window=16_000)
     track.fold(history(20))

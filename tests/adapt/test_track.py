@@ -359,3 +359,19 @@ def test_what_is_no_option_item_or_state_is_refused():
 def test_an_answer_that_is_appended_as_the_object_of_an_sdk_is_a_message():
     said = ChatCompletionMessage(role="assistant", content="Hello.")  # lists its fields when it is iterated
     assert Track(window=WINDOW).fold([{"role": "user", "content": "Hello."}, said]).messages[1] is said
+
+
+def test_plans_made_before_the_format_showed_itself_go_where_messages_have_other_ids_in_it():
+    texts = [[{"type": "text", "text": output(number)}] for number in range(31)]
+    messages = [
+        {"role": "user" if place % 2 == 0 else "assistant", "content": text} for place, text in enumerate(texts)
+    ]
+    track = Track(window=WINDOW)
+    (plan,) = track.fold(messages).plans
+    call = {"type": "function_call", "call_id": "c", "name": "read", "arguments": "{}"}
+    messages += [call, {"type": "function_call_output", "call_id": "c", "output": "ok"}]
+    view = track.fold(messages)
+    assert view.dropped == (plan,)
+    assert refold.violations(view.messages, format="openai-responses") == ()
+    assert view.origins.count(None) == len(view.plans) == 1
+    assert Track.load(track.dump(), window=WINDOW).fold(messages).messages == view.messages

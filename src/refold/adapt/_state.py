@@ -80,7 +80,7 @@ def dump_state(state: TrackState, before: TrackState = EMPTY, text: str = "") ->
     """
     if state == EMPTY:
         return ""
-    if not text.startswith(HEAD) or not _adds(state, before):
+    if not text.startswith(HEAD) or not text.endswith("\n") or not _adds(state, before):
         before, text = EMPTY, ""
     if state == before:
         return text

@@ -315,20 +315,20 @@ class Track(Generic[Item]):
         groups = [_group(item if convert is None else convert(item)) for item in items[known:]]
         start = bisect_left(self._owners, known)  # the first native message that is new
         natives = [*self._natives[:start], *(native for group in groups for native in group)]
-        shape = self._format
+        shape, first = self._format, start  # the first native message that is read
         transcript = Transcript(self._transcript.messages[:start]) if start < len(self._natives) else self._transcript
         if natives:
             if shape is None:
                 shape = format_for(natives, self._options.format)
             elif self._options.format is None and (other := formats.detect_again(shape, natives, start)) is not shape:
-                shape, transcript, self._meters, self._view = other, Transcript(), None, ViewCache()
+                shape, transcript, first, self._meters, self._view = other, Transcript(), 0, None, ViewCache()
             transcript = formats.read(shape, natives, transcript)
         if not self._keys and not self.plans and (state := self._stored_state(transcript)):
             self._restore_stored(state)
         plans, replaced = self.plans, start < len(self._natives)
-        if plans and (replaced or not self._verified):
+        if plans and (replaced or first < start or not self._verified):
             plans = _fitting(plans, transcript)
-            if len(plans) < len(self.plans) and not self._drops:
+            if len(plans) < len(self.plans) and not self._drops and first == start:
                 raise _stale(self.plans[len(plans)], known, len(items))
         dropped = self.plans[len(plans) :]
         # From here on nothing fails.
@@ -348,7 +348,7 @@ class Track(Generic[Item]):
             self._state = replace(self._state, plans=plans)
         if shape is not None:
             self._set_fixed(shape, system, tools)
-        for place in range(start, len(transcript)):
+        for place in range(first, len(transcript)):
             message = transcript.messages[place]
             self._places[message.id] = place
             if self._digest and bound_parts(message):

@@ -122,7 +122,7 @@ def detect_again(assumed: Format, messages: Sequence[object], known: int) -> For
 
     It is another one where the new messages are the first that can only be of one format.
     """
-    format = _recognized(messages[known:])
+    format = _recognized(messages[known:], known)
     return assumed if format in (None, assumed) or _recognized(messages[:known]) is not None else format
 
 
@@ -185,10 +185,10 @@ def open_calls(format: Format, messages: Sequence[Message]) -> tuple[ToolCall, .
     return tuple(call for rule in rules for call in rule.open_calls(messages))
 
 
-def _recognized(messages: Sequence[object]) -> Format | None:
+def _recognized(messages: Sequence[object], first: int = 0) -> Format | None:
     """Return the format that one of the messages can only be of; None where all have plain role and content."""
     formats = [find(name) for name in names()]
-    for position, passed in enumerate(messages):
+    for position, passed in enumerate(messages, first):
         native = _json_of(passed, position)
         for format in formats if isinstance(native, dict) else ():
             if format.recognizes(native):
