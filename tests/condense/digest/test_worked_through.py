@@ -65,14 +65,18 @@ def called(tool, *arguments, output="a text"):
     )
 
 
-def test_calls_that_differ_in_a_number_or_a_later_argument_only_are_told_by_all_arguments():
+def test_calls_that_differ_in_a_number_or_a_later_argument_only_are_told_by_that():
     assert called("mail_read", *({"id": n} for n in range(4))) == ("turn 1: mail_read: 3; 2; 1; 0",)
     issues = ({"owner": "acme", "repo": "app", "number": n} for n in range(4))
-    assert called("get_issue", *issues) == (
-        "turn 1: get_issue: acme, app, 3; acme, app, 2; acme, app, 1; acme, app, 0",
-    )
+    assert called("get_issue", *issues) == ("turn 1: get_issue: 3; 2; 1; 0",)
     pages = ({"url": f"https://example.com/{'a' * 60}/{n}"} for n in range(4))
     assert [word[-2:] for word in called("page_of", *pages)[0].split("; ")] == ["/3", "/2", "/1", "/0"]
+
+
+def test_a_list_is_told_whole_though_the_user_spoke_in_between_but_for_what_was_interrupted():
+    stopped = ['a: Next. | customer_get({"id": "K3"}) as c', "t: c = [Request interrupted by user]"]
+    told_of = lines(view_of(talk("u: All.", *looked_up("K1", "K2"), "u: Faster.", *stopped, *looked_up("K4", "K5"))))
+    assert told_of == ("turn 2: customer_get: K5; K4", "turn 1: customer_get: K2; K1")
 
 
 def test_secrets_and_calls_about_nothing_are_not_told():

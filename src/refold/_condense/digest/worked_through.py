@@ -8,12 +8,13 @@ Files, commands and searches have sections of their own.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from refold._condense import call_facts
 from refold._condense.call_facts import act_of, arguments_of, is_shell, plain_name, reads, subject, writes
 from refold._condense.call_outline import one_line
-from refold._condense.digest.outcomes import answered, failed
+from refold._condense.digest.outcomes import answered, failed, was_refused
 from refold._condense.digest.previous import earlier_entries
 from refold._condense.digest.task_lists import keeps_tasks
 from refold._condense.digest.turns import turns_at, turns_in_work
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["WORKED_THROUGH", "worked_through"]
 
 WORKED_THROUGH = "Calls for the current request that went well, by tool"  # the section of a digest
-FEWEST = 4  # different subjects of the calls of a tool; with fewer it works through no list
+FEWEST = 4  # different subjects of the calls of a tool in the turns at work; with fewer it works through no list
 IN_LINE = 8  # subjects in a line, so that a share of the digest can hold some of the lines
 SUBJECT = 60  # characters
 BETWEEN = "; "  # subjects
@@ -63,12 +64,12 @@ def worked_through(view: View, messages: Sequence[Message], staying: Sequence[Me
             if not (call.call_id in stays or _is_passing(call) or failed(call, result) or _refused(result)):
                 calls.setdefault(f"turn {turn}: {call.name}: ", []).append(call)
     subjects = {tool: _different(some) for tool, some in calls.items()}
-    few = {tool for tool, about in subjects.items() if len(about) < FEWEST}
     for line in reversed(earlier_entries(transcript).lines(WORKED_THROUGH)):
         if (match := LINE.fullmatch(line)) and int(match["turn"]) in in_work:
-            few.discard(match["tool"])
             subjects.setdefault(match["tool"], {}).update(dict.fromkeys(match["subjects"].split(BETWEEN)))
-    return tuple(line for tool, about in subjects.items() if tool not in few for line in _lines(tool, [*about]))
+    number = Counter(tool.partition(": ")[2] for tool, about in subjects.items() for _ in about)
+    enough = {tool: about for tool, about in subjects.items() if number[tool.partition(": ")[2]] >= FEWEST}
+    return tuple(line for tool, about in enough.items() for line in _lines(tool, [*about]))
 
 
 @memoized
@@ -82,23 +83,32 @@ def _is_passing(call: ToolCall) -> bool:
 def _refused(result: ToolResult) -> bool:
     """Tell whether an output that no flag marks as an error reads as one."""
     text = result.text[:SHORT]
-    return call_facts.failed(result) or (len(result.text) < SHORT and REFUSED.match(text) is not None)
+    return (
+        call_facts.failed(result)
+        or was_refused(result)
+        or (len(result.text) < SHORT and REFUSED.match(text) is not None)
+    )
 
 
 def _different(calls: Sequence[ToolCall]) -> dict[str, None]:
-    """Return what calls of a tool are about: the first words of each, or all, where most have the first in common."""
+    """Return what calls of a tool are about: the first words of each, or what differs where most have these alike."""
     short = dict.fromkeys(filter(None, (_briefly([subject(call)[0]]) for call in calls)))
     if 2 * len(short) > len(calls):
         return short
-    whole = dict.fromkeys(filter(None, map(_whole, calls)))
+    values = [_values(call) for call in calls]
+    same = {name for name, value in values[0].items() if all(each.get(name) == value for each in values)}
+    changing = ([value for name, value in each.items() if name not in same] for each in values)
+    whole = dict.fromkeys(filter(None, map(_briefly, changing)))
     return whole if len(whole) >= 2 * len(short) else short
 
 
 @memoized
-def _whole(call: ToolCall) -> str:
-    """Return all short arguments of a call, numbers too, but for secrets."""
-    open_values = (value for name, value in arguments_of(call).items() if not names_secret(name))
-    return _briefly([str(value) for value in open_values if isinstance(value, str | int | float)])
+def _values(call: ToolCall) -> dict[str, str]:
+    """Return the short arguments of a call, numbers too, but for secrets."""
+    arguments = arguments_of(call).items()
+    return {
+        name: str(value) for name, value in arguments if isinstance(value, str | int | float) and not names_secret(name)
+    }
 
 
 def _briefly(words: Sequence[str]) -> str:
