@@ -275,6 +275,8 @@ def test_what_blocks_no_more_or_is_only_named_does_not_block_the_request(words):
 def test_what_blocked_is_told_until_the_assistant_says_that_it_does_no_more():
     lines = ("u: go", "a: The deploy is blocked by the certificate. | read(page.py) as c1", "t: c1 = x")
     assert told(*lines)[-1].startswith("blocked, as")
+    needed = ("a: I need the key to unblock it. I could not push, since that is blocked by a hook. | read(c.py) as c3",)
+    assert told(*lines, *needed)[-1].endswith("I could not push, since that is blocked by a hook.")
     solved = ("a: Solved: the blocker is gone. | read(b.py) as c2", "t: c2 = x")
     assert not any("blocked, as" in line for line in told(*lines, *solved))
 

@@ -85,8 +85,9 @@ BLOCKED = re.compile(
 NEAR = 40  # messages before it in which what failed is looked for
 # A sentence that only names the word: what was blocked and is no more, what the user asks, or a thread that waits.
 UNBLOCKED = re.compile(
-    r"\b(?:no longer|not|nothing|never|none|isn['’]t|aren['’]t|nicht|nichts|plus|pas|ya no|no est[áa])\b[^.!?\n]{0,30}"
-    r"\b(?:block|bloqu)|\bunblock|\bno blockers?\b|"
+    r"\b(?:no longer|not|isn['’]t|aren['’]t|never|nicht(?: mehr)?|plus|pas|ya no est[áa]) (?:being |really |actually )?"
+    r"(?:block|bloqu)|\b(?:nothing|none|nichts|rien)(?: (?!since|because|as|while|until|works)\S+){0,4} "
+    r"(?:block|bloqu)|\b(?:is|are|now|been|have|has) unblocked\b|\bno blockers?\b|"
     r"\bblockers?\b[^.!?\n]{0,20}\b(?:gone|solved|resolved|fixed|removed|cleared|done)\b",
     re.I,
 )

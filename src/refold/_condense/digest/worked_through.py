@@ -102,7 +102,6 @@ def _different(calls: Sequence[ToolCall]) -> dict[str, None]:
     return whole if len(whole) >= 2 * len(short) else short
 
 
-@memoized
 def _values(call: ToolCall) -> dict[str, str]:
     """Return the short arguments of a call, numbers too, but for secrets."""
     arguments = arguments_of(call).items()
