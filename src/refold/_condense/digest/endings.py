@@ -27,8 +27,9 @@ from refold._condense.replaced import replacements
 from refold.core.messages import Message, memoized, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from refold.core.messages import MessageId
     from refold.core.transcript import Transcript
 
 __all__ = ["REVERTS", "carried_out", "outcome_lines", "rejected_turns", "rejections", "rejects"]
@@ -210,7 +211,8 @@ def carried_out(transcript: Transcript) -> frozenset[int]:
 def outcome_lines(transcript: Transcript, staying: Sequence[Message]) -> tuple[str, ...]:
     """Return what was asked and how it ended for each turn that an answer ended, newest first.
 
-    Of an answer that stays whole in the view less is told, and nothing where no work was done in its turn.
+    Of an answer that stays whole in the view less is told, and nothing where no work was done in its turn, or where its
+    request stays whole as well.
     """
     whole = {message.id: message for message in staying}
     worked, in_work = _worked_in(transcript), turns_in_work(transcript)
@@ -220,7 +222,7 @@ def outcome_lines(transcript: Transcript, staying: Sequence[Message]) -> tuple[s
     for each in reversed([each for each in endings(transcript) if each.turn not in in_work]):
         if len(lines) >= MOST:
             break
-        stays = each.answer.id in whole and text_of(whole[each.answer.id]) == text_of(each.answer)
+        stays = _stays(each.answer, whole)
         request = _request_line(transcript, each)
         if each.rejection:
             how = _how_rejected(each.rejection, "its answer was rejected in")
@@ -229,9 +231,16 @@ def outcome_lines(transcript: Transcript, staying: Sequence[Message]) -> tuple[s
             outcome = _with_replaced(outcome, each.turn, values)
             if not stays:
                 lines.append(f"{request} → {outcome}")
-            elif each.turn == 1 or not worked.isdisjoint(range(each.turn, turns[index[each.answer.id]] + 1)):
+            elif not _stays(each.request, whole) and (
+                each.turn == 1 or not worked.isdisjoint(range(each.turn, turns[index[each.answer.id]] + 1))
+            ):
                 lines.append(f"{request} → {CUT_ITEM.sub('', one_line(outcome, SHORTER))}")
     return tuple(lines)
+
+
+def _stays(message: Message, whole: Mapping[MessageId, Message]) -> bool:
+    """Tell whether the words of a message stay in the view as they are."""
+    return message.id in whole and text_of(whole[message.id]) == text_of(message)
 
 
 def _with_replaced(outcome: str, turn: int, values: dict[str, tuple[str, int]]) -> str:
