@@ -121,7 +121,7 @@ def test_of_a_page_that_was_seen_again_and_again_the_newest_look_is_kept_beside_
     assert {page(name, 1) for name in once} | {page(name, 12) for name in often} <= {*shown}
 
 
-def test_of_short_pages_the_newest_are_kept_and_not_what_they_say_in_part():
+def test_of_short_pages_the_newest_are_kept_whole_and_not_only_what_they_say_in_part():
     def milk(name):
         return f"some {name} milk, some {name} oil, some {name} salt, some {name} tea and a raw {name} egg on it"
 
@@ -139,7 +139,7 @@ def test_of_short_pages_the_newest_are_kept_and_not_what_they_say_in_part():
     transcript = talk(*lines, "a: I have seen all of them.", "u: Good. Go on.")
     view = view_of(transcript, window=10**7, goal=500, counter=counter_for("gpt-4o"))
     shown = outputs(view.after(Fit().edits(view)))
-    assert shown[:3] == [page(name) for name in names[3:]]
+    assert [text for text in shown if text.startswith("You are on")] == [page(name) for name in names[3:]]
 
 
 def test_parallel_outputs_that_are_together_too_large_come_back_by_lines():
