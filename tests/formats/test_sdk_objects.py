@@ -148,3 +148,9 @@ def test_an_object_that_its_own_sdk_cannot_write_is_named():
             BadMessages, match=r"message 1, .* cannot be read as JSON .*: pass the JSON that its SDK sends"
         ):
             refold.check([{"role": "user", "content": "hi"}, value], window=1_000)
+
+
+def test_a_content_of_google_genai_keeps_the_role_that_its_class_gives_it():
+    messages = [genai.UserContent("Read all files."), genai.ModelContent("I read them."), genai.UserContent("Go on.")]
+    assert [as_json(message)["role"] for message in messages] == ["user", "model", "user"]
+    assert as_json(genai.Part(text="hi", thought=None)) == {"text": "hi"}
