@@ -39,7 +39,7 @@ def test_a_command_runs_behind_a_gateway_and_its_exit_code_and_the_savings_are_t
         assert done.returncode == 7, done.stderr
         assert [each.status for each in provider.received] == [200] * 3
     assert "3 requests, 1 compaction, " in done.stderr
-    assert "0 input tokens not sent" not in done.stderr
+    assert ", 0 input tokens not sent" not in done.stderr
 
 
 def test_a_command_sees_the_addresses_for_all_clients():
