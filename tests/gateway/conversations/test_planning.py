@@ -136,6 +136,22 @@ def test_a_process_that_is_replaced_or_killed_makes_every_plan_that_it_was_asked
     assert [compacted(session) for session in "fg"] == ["compacted"] * 2
 
 
+def test_a_process_that_hangs_is_ended_and_its_request_goes_on_as_it_is(gateway, all_large, monkeypatch):
+    serving, _ = gateway(window=8_000, background=False)
+
+    def done(words):  # other words make another conversation
+        return call(serving.url, body=chat(10, words))[1].get("x-refold-done")
+
+    assert done(400) == "compacted"
+    monkeypatch.setattr(planning, "PATIENCE", 0.2)
+    (made,) = multiprocessing.active_children()
+    os.kill(made.pid, signal.SIGSTOP)
+    assert done(401) != "compacted"
+    assert made not in multiprocessing.active_children()
+    monkeypatch.setattr(planning, "PATIENCE", 60)
+    assert done(402) == "compacted"
+
+
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="processes are told by /proc")
 def test_a_gateway_in_a_process_of_its_own_makes_plans_in_another_which_ends_with_it_though_it_is_killed():
     def commands():

@@ -17,6 +17,7 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
+from threading import Event, Timer
 from typing import TYPE_CHECKING
 
 from refold._gateway.conversations.best_plan import BestPlan, best_plan
@@ -36,6 +37,7 @@ AT_ONCE = 2  # plans at a time in threads: more take as long all together, and e
 SUMMARIES = 32  # plans at a time of a gateway with a summarizer, for which each of them waits
 LARGE_TASKS = 16  # plans after which the process for large ones is replaced, which gives its memory back
 TASKS = 4_000  # and that for the others, whose memory grows little
+PATIENCE = 300  # seconds for one plan, many times what the largest takes, after which the process is ended
 NICE = 5  # by how much the processes yield to those that serve requests
 
 
@@ -99,17 +101,33 @@ class _PlanningProcess:
 
         Raises:
             _NotPlanned: the process cannot be sent this, as with policies of others, or it was killed.
+            TimeoutError: the process has hung, and was ended; the next plan is made by another.
             Exception: what `best_plan` raises.
         """
         try:
-            connection = self._started()
+            process, connection = self._started()
+        except (EOFError, OSError) as error:
+            raise _NotPlanned from error
+        hangs = Event()
+
+        def give_up() -> None:
+            hangs.set()
+            process.kill()
+
+        patience = Timer(PATIENCE, give_up)  # not `poll`: it may hang before it has read all of a large request
+        patience.start()
+        try:
             connection.send(work)
             outcome: BestPlan | Exception = connection.recv()
         except (EOFError, OSError) as error:
             self._end()
+            if hangs.is_set():
+                raise TimeoutError(f"a plan was not made within {PATIENCE} seconds") from error
             raise _NotPlanned from error
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise _NotPlanned from error
+        finally:
+            patience.cancel()
         self._left -= 1
         if not self._left:
             self._end()
@@ -123,7 +141,7 @@ class _PlanningProcess:
         if self._running is not None:
             self._running[0].terminate()  # and the thread ends with it
 
-    def _started(self) -> Connection:
+    def _started(self) -> tuple[SpawnProcess, Connection]:
         if self._running is None:
             try:
                 context = multiprocessing.get_context("spawn")  # a fork would copy the locks of other threads
@@ -135,14 +153,14 @@ class _PlanningProcess:
                 self._running, self._left = (process, connection), self._tasks
             finally:
                 self._starting = False
-        return self._running[1]
+        return self._running
 
     def _end(self) -> None:
         if self._running is not None:
             process, connection = self._running
             self._running = None
             connection.close()
-            process.terminate()
+            process.kill()  # it holds nothing, and may be one that hangs
             process.join()  # else it stays as a zombie
 
 
