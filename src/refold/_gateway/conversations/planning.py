@@ -115,6 +115,7 @@ class _PlanningProcess:
             process.kill()
 
         patience = Timer(PATIENCE, give_up)  # not `poll`: it may hang before it has read all of a large request
+        patience.daemon = True  # a gateway that ends does not wait for it
         patience.start()
         try:
             connection.send(work)
@@ -139,7 +140,7 @@ class _PlanningProcess:
         """End the process, with the plan that it is making."""
         self.thread.shutdown(wait=False, cancel_futures=True)
         if self._running is not None:
-            self._running[0].terminate()  # and the thread ends with it
+            self._running[0].kill()  # and the thread ends with it
 
     def _started(self) -> tuple[SpawnProcess, Connection]:
         if self._running is None:
