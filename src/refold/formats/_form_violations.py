@@ -168,7 +168,9 @@ def _is_plain_chat(native: Any) -> bool:
         return False
     for call in calls:
         function = call.get("function") if type(call) is dict and type(call.get("type")) is str else None
-        if type(function) is not dict or not type(function.get("arguments")) is type(function.get("name")) is str:
+        if type(function) is not dict:
+            return False
+        if type(function.get("name")) is not str or type(function.get("arguments")) is not str:
             return False
     return "function_call" not in native
 
@@ -207,7 +209,9 @@ def _responses(message: Message) -> Iterator[Flaw]:
     if kind in _ARGUMENTS and not isinstance(native.get("name"), str):
         yield Flaw(_NAMELESS, ())
     elif (
-        (kind in _ARGUMENTS or kind in _OUTPUTS) and not isinstance(native.get("call_id"), str) and not _unasked(native)
+        (kind in _ARGUMENTS or kind in _OUTPUTS)
+        and not isinstance(native.get("call_id"), str)
+        and not _names_its_function(native)
     ):
         yield Flaw("a call or a result without call_id", ())
     elif (key := _ARGUMENTS.get(kind)) and not isinstance(native.get(key, ""), str):
@@ -225,7 +229,7 @@ def _responses(message: Message) -> Iterator[Flaw]:
             yield from _foreign(block, at, {"image_url": ""} | _CLAUDE)
 
 
-def _unasked(native: Json) -> bool:
+def _names_its_function(native: Json) -> bool:
     """Tell whether a result names its function in place of a call: OpenAI's types ask for neither."""
     named = isinstance(native.get("name"), str)
     return native["type"] == "function_call_output" and named and native.get("call_id") is None

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Format", "broken", "detect", "detect_again", "find", "names", "open_calls", "read"]
 
-WINDOW = 1024 * 1024  # bytes that are searched in one call, in which no other thread runs
+SEARCHED_AT_ONCE = 1024 * 1024  # bytes: no other thread runs while one call searches
 
 
 class Format(Protocol):
@@ -158,7 +158,7 @@ def read(
         message = read_one(native, parent)
         if native is not passed:
             message = replace(message, sdk_object=passed)
-        if (len(identity) > WINDOW or b"\\u" in identity) and _names_surrogates(identity):
+        if (len(identity) > SEARCHED_AT_ONCE or b"\\u" in identity) and _names_surrogates(identity):
             message = repair_surrogates_in_message(message)
         messages.append(recovered(message))
     return Transcript(tuple(messages))
@@ -166,9 +166,9 @@ def read(
 
 def _names_surrogates(identity: bytes) -> bool:
     """Tell whether a message names characters of the range in which surrogates are; other threads may run meanwhile."""
-    for at in range(0, len(identity), WINDOW):
+    for at in range(0, len(identity), SEARCHED_AT_ONCE):
         for mark in (b"\\ud", b"\\uD"):
-            if identity.find(mark, at, at + WINDOW + len(mark) - 1) >= 0:
+            if identity.find(mark, at, at + SEARCHED_AT_ONCE + len(mark) - 1) >= 0:
                 return True
     return False
 
