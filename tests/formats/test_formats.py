@@ -20,7 +20,7 @@ from refold.core.messages import (
 )
 from refold.core.transcript import ROOT
 from refold.errors import BadMessages, UnknownFormat
-from refold.formats._registry import WINDOW
+from refold.formats._registry import SEARCHED_AT_ONCE
 
 RECORDED = Path(__file__).parent / "recorded"
 
@@ -362,7 +362,7 @@ def test_what_a_provider_ignores_leaves_where_it_breaks_a_rule():
 
 def test_half_a_surrogate_pair_is_found_wherever_it_stands_in_a_long_message():
     format = formats.find("openai-chat")
-    for place in (0, *range(WINDOW - 40, WINDOW + 4)):
+    for place in (0, *range(SEARCHED_AT_ONCE - 40, SEARCHED_AT_ONCE + 4)):
         text = f"{'a' * place}\ud83d{'b' * 20}"
         (message,) = formats.read(format, [{"role": "user", "content": text}]).messages
         assert message.parts[0].text == f"{'a' * place}\ufffd{'b' * 20}"
