@@ -70,6 +70,42 @@ def test_files_that_cannot_be_used_are_told_before_anything_is_served(run, tmp_p
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_a_file_of_tokens_that_cannot_be_read_is_told_wherever_the_gateway_listens(run, tmp_path, host):
+    place = tmp_path / ("x" * 300)
+    done = run("serve", "--check", "--store", "memory", "--host", host, "--token-file", place)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "tokens" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("way", [["--check"], ["--workers", "2"], ["--port", "0"]])
+@pytest.mark.parametrize("kind", ["missing", "empty", "revoked"])
+def test_a_gateway_that_could_let_nobody_in_is_not_started(run, tokens, tmp_path, way, kind):
+    place = tmp_path / "tokens.jsonl"
+    if kind == "empty":
+        place.touch()
+    if kind == "revoked":
+        tokens("revoke", tokens("create", "--admin").stdout.split("_")[1])
+    serve = ("serve", "--store", tmp_path / "g.db", "--token-file", place, *way)
+    for reason, variables in (["--require-token"], {}), ([], {"REFOLD_OPENAI_KEY": "sk-1"}):
+        done = run(*serve, *reason, env=variables)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert str(place) in done.stderr
+        assert "refold tokens create" in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_a_gateway_that_lets_one_token_in_is_started_whether_it_is_of_the_file_or_of_the_environment(
+    run, tokens, tmp_path
+):
+    check = ("serve", "--check", "--store", "memory", "--require-token")
+    for name in "REFOLD_ADMIN_TOKEN", "REFOLD_GATEWAY_TOKEN":
+        assert run(*check, env={name: "chosen by a person"}).exit_code == 0
+    assert tokens("create", "--team", "red").exit_code == 0
+    assert run(*check, "--token-file", tmp_path / "tokens.jsonl").exit_code == 0
+
+
 def test_a_key_file_without_a_key_is_named(run, tmp_path):
     (tmp_path / "key").write_text("\n")
     done = run("serve", "--check", "--store", "memory", "--openai-key-file", tmp_path / "key")

@@ -312,10 +312,16 @@ def _several(settings: GatewaySettings, count: int, log_level: str, log_format: 
 def _check_files(settings: GatewaySettings) -> None:
     from refold._gateway.server.serving import check_certificate
     from refold._gateway.server.tokens import TokenFile
+    from refold.errors import UsageError
     from refold.sessions import open_store
 
     check_certificate(settings)
-    TokenFile(Path(settings.tokens)).in_force()
+    tokens = TokenFile(Path(settings.tokens)).in_force()
+    if settings.needs_token and not (tokens or settings.token or settings.admin_token):
+        raise UsageError(
+            f"every client needs a token, and none is in force in {settings.tokens}: "
+            "make one with refold tokens create, or name its file with --token-file"
+        )
     with _clear_errors():
         open_store(settings.store or "memory").close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipaddress import ip_address
-from pathlib import Path
+from os.path import isfile  # False, and no error, for a path that cannot be looked up
 from urllib.parse import urlsplit
 
 from msgspec import Struct, field
@@ -118,7 +118,7 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     drain_timeout: float = 60.0
 
     def __post_init__(self) -> None:
-        if not is_loopback(self.host) and not (self.token or (self.tokens and Path(self.tokens).is_file())):
+        if not is_loopback(self.host) and not (self.token or isfile(self.tokens)):
             raise UsageError(
                 f"{self.host} can be reached from other machines: make tokens (refold tokens create), "
                 "give one token for all (REFOLD_GATEWAY_TOKEN), or listen on 127.0.0.1"

@@ -46,6 +46,16 @@ def test_a_body_that_differs_anywhere_before_is_not_continued():
     assert continued(known, BODY[: known.end] + b'],"model":"twice"}') is None
 
 
+@pytest.mark.parametrize("tail", [b",]}", b', ] , "stream": true}', b' ,\n], "stream": false}', b",,1]}"])
+def test_a_list_that_ends_in_a_comma_is_not_continued_because_it_is_no_json(tail):
+    known = opened(BODY, "messages")
+    count, longer = len(known.raws), BODY[: known.end] + tail
+    assert continued(known, longer) is None
+    assert len(known.raws) == count
+    with pytest.raises(ValueError):
+        opened(longer, "messages")
+
+
 @pytest.mark.parametrize(
     "body", [b'{"messages":[1],"messages":[2]}', b'{"messages":"text"}', b'{"other":[]}', b'{"messages":7}']
 )

@@ -141,9 +141,9 @@ class TokenFile:
         return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
     def _read(self) -> dict[str, Token]:
-        if self._path.exists() and not self._path.is_file():  # a device would keep no token, and lose its permissions
-            raise UsageError(f"{self._path} is not a regular file: name a file with --token-file")
         try:
+            if self._path.exists() and not self._path.is_file():  # a device would keep no token, and lose its mode
+                raise UsageError(f"{self._path} is not a regular file: name a file with --token-file")
             lines = self._path.read_bytes().splitlines()
         except FileNotFoundError:
             lines = []

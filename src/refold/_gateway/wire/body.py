@@ -208,6 +208,8 @@ def continued(known: ParsedBody, body: bytes) -> ParsedBody | None:
     if got is None:
         return None
     fresh, stop, after = got
+    if sign == b"," and not fresh:  # a comma behind the last message, which no JSON has
+        return None
     known.raws.extend(_checked(fresh) if stop - at > LONGEST_MESSAGE else fresh)
     end = _end(body, known.start, stop) if body[stop - 1] in _WHITE else stop
     return ParsedBody(body, known.raws, known.start, end, stop, known.before, after)
