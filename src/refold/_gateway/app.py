@@ -41,7 +41,7 @@ from refold._gateway.server.asgi import (
     receive_in_time,
     too_large,
 )
-from refold._gateway.server.auth import ANYBODY, Auth, check_path, reject_duplicate_headers
+from refold._gateway.server.auth import ANYBODY, Auth, check_path, client_of, reject_duplicate_headers
 from refold._gateway.server.connection import connection_of
 from refold._gateway.server.ownership import ClaimingSend, Ownership
 from refold._gateway.server.relay import WhileConnected, relay
@@ -100,6 +100,8 @@ class _ChatHead(Struct, frozen=True):
 class _RequestHead(Struct, frozen=True):
     """What the head of a request says: who serves it, and for whom; `scope` and `path` hold no token.
 
+    `client` is who it counts for in what all share: its token, or its address where others have the same or none.
+
     Nothing here follows from its content-length, so that it holds for each request that repeats the rest of the head.
     """
 
@@ -108,6 +110,7 @@ class _RequestHead(Struct, frozen=True):
     path: str
     route: Route
     caller: Caller = ANYBODY
+    client: str = ""
     chat: _ChatHead | None = None
 
 
@@ -262,7 +265,7 @@ class Gateway:
                 await self._tunnel(head, connection, receive, send)
                 return
             if head.serves == "upstream":
-                with self._bodies.share() as share:
+                with self._bodies.share(head.client) as share:
                     await self._forward(head, connection, share, receive, send)
                 return
         except GatewayError as error:
@@ -285,7 +288,7 @@ class Gateway:
             path = head.path if head.path != PAGE else f"{PAGE}/"
             await self._page({**scope, "root_path": PAGE, "path": unquote(path)}, receive, send)
             return
-        with self._bodies.share() as share:
+        with self._bodies.share(head.client) as share:
             state = {"provider": head.route.dialect.provider, "caller": head.caller, "share": share}
             state = {**scope.get("state", {}), **state}
             await self._admin.app({**head.scope, "path": unquote(head.path), "state": state}, receive, send)
@@ -310,11 +313,12 @@ class Gateway:
             where = route(scope["method"], path, headers)
         if admission.headers is not scope["headers"] or admission.query is not scope["query_string"]:
             scope = {**scope, "headers": admission.headers, "query_string": admission.query}
+        client = client_of(caller, (scope.get("client") or ("",))[0])
         if is_ours(path, headers):
-            return _RequestHead(scope, "gateway", path, where, caller)
+            return _RequestHead(scope, "gateway", path, where, caller, client)
         if asks_for_websocket(scope, headers):
-            return _RequestHead(scope, "websocket", path, where, caller)
-        return _RequestHead(scope, "upstream" if where.kind == "other" else "chat", path, where, caller)
+            return _RequestHead(scope, "websocket", path, where, caller, client)
+        return _RequestHead(scope, "upstream" if where.kind == "other" else "chat", path, where, caller, client)
 
     def _chat_head(self, head: _RequestHead) -> _ChatHead:
         """Return what the head of a chat request says of how it is sent.
@@ -474,12 +478,14 @@ class Gateway:
         receive: Receive,
         send: Send,
     ) -> None:
-        with self._bodies.share() as share:
+        with self._bodies.share(head.client) as share:
             if connection is not None and connection.has_whole_body:
                 raw = await read_body(receive, {}, chat.max_body, share, None)
             else:
                 timeouts = self.settings.body_timeout, self.settings.upload_timeout
                 raw = await read_body(receive, dict(scope["headers"]), chat.max_body, share, *timeouts)
+            if connection is not None:
+                share.lend(connection.has_stopped, connection.abort)
             begun = time.perf_counter()
             plain: bytes | None = raw
             if chat.encoding:

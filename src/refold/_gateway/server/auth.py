@@ -32,6 +32,7 @@ __all__ = [
     "Caller",
     "check_path",
     "check_same_origin",
+    "client_of",
     "reject_duplicate_headers",
 ]
 
@@ -251,6 +252,11 @@ class Auth:
         if seconds := self._rates.take(caller.token, rate):
             message = f"this token has {rate:,} requests a minute: send the next one in {seconds} s"
             raise GatewayError(429, message, "rate_limit_exceeded", [*CLOSE, (b"retry-after", b"%d" % seconds)])
+
+
+def client_of(caller: Caller, host: str) -> str:
+    """Return who a request counts for in what all clients share: its own token, or else its address."""
+    return caller.token if caller.token and caller.token not in CHOSEN else network_of(host)
 
 
 def _caller_of(token: Token) -> Caller:

@@ -42,12 +42,14 @@ HEAD_END = re.compile(rb"\n\r?\n")
 PLAIN = re.compile(rb'[A-Z]+ /[!"$-~]* HTTP/1\.1\r\n')
 LENGTH = re.compile(rb"\ncontent-length: ?(\d{1,15})\r")
 LONGEST_NUMBER = 15  # digits
+STOPPED = 30.0  # seconds without reading after which a client has stopped, where others need what its request holds
 
 
 class ClientConnection(asyncio.Protocol):
-    """A connection on which heads have limits, and which knows when its client disconnects."""
+    """A connection on which heads have limits, and which knows when its client disconnects, or reads no more."""
 
     seconds: float  # for a head
+    unread: float  # seconds for which a client may read nothing of what waits for it
     fast: type[asyncio.Protocol]
     strict: type[asyncio.Protocol]
 
@@ -61,6 +63,7 @@ class ClientConnection(asyncio.Protocol):
         self._body_left = 0  # bytes of the present request that have not arrived
         self._waiting = b""  # a part of a head, or what follows the present request
         self._on_lost: Callable[[], object] | None = None
+        self._stuck: asyncio.TimerHandle | None = None  # while the client does not read what waits for it
         self._last_head: _PlainHead | None = None
         self.known_head: Any = None  # what the application remembers of the head for as long as it is repeated
 
@@ -146,13 +149,27 @@ class ClientConnection(asyncio.Protocol):
     def eof_received(self) -> bool | None:
         return self._protocol.eof_received()
 
+    def has_stopped(self) -> bool:
+        """Tell whether the client has not read what waits for it for some time."""
+        if self._stuck is None:
+            return False
+        return asyncio.get_running_loop().time() > self._stuck.when() - self.unread + min(STOPPED, self.unread)
+
+    def abort(self) -> None:
+        """Close the connection without what waits for the client."""
+        self._view.abort()
+
     def pause_writing(self) -> None:
+        if self._stuck is None:
+            self._stuck = asyncio.get_running_loop().call_later(self.unread, self.abort)
         self._protocol.pause_writing()
 
     def resume_writing(self) -> None:
+        self._read_on()
         self._protocol.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._read_on()
         self._stop_timer()
         self._waiting = b""
         self._protocol.connection_lost(exc)
@@ -210,6 +227,11 @@ class ClientConnection(asyncio.Protocol):
 
     def _close(self) -> None:
         self._view.close()  # of the protocol that has the connection by then
+
+    def _read_on(self) -> None:
+        if self._stuck is not None:
+            self._stuck.cancel()
+            self._stuck = None
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -304,6 +326,10 @@ class _TransportView(asyncio.Transport):
             self._flush()
             self._transport.close()
 
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
     def is_closing(self) -> bool:
         return self._transport is None or self._transport.is_closing()
 
@@ -348,10 +374,13 @@ def connection_of(scope: Scope) -> ClientConnection | None:
     return connection
 
 
-def client_connection(seconds: float) -> type[ClientConnection]:
-    """Return a protocol class for `uvicorn.Config(http=...)` that allows this many seconds for a head."""
-    attributes = {"seconds": seconds, "fast": _protocol_class("httptools"), "strict": _protocol_class("h11")}
-    return type("BoundedConnection", (ClientConnection,), attributes)
+def client_connection(seconds: float, unread: float) -> type[ClientConnection]:
+    """Return a protocol class for `uvicorn.Config(http=...)`.
+
+    It allows so many seconds for a head, and as many as `unread` without that the client reads what waits for it.
+    """
+    parsers = {"fast": _protocol_class("httptools"), "strict": _protocol_class("h11")}
+    return type("BoundedConnection", (ClientConnection,), {"seconds": seconds, "unread": unread, **parsers})
 
 
 def _protocol_class(name: Literal["httptools", "h11"]) -> type[asyncio.Protocol]:

@@ -86,9 +86,10 @@ class Serving:
         self.gateway = Gateway(settings)
         config = uvicorn.Config(
             self.gateway, log_config=None, log_level="critical", access_log=False, lifespan="on",
-            ws="none", http=client_connection(settings.head_timeout), h11_max_incomplete_event_size=MAX_HEAD,
-            loop="uvloop", timeout_graceful_shutdown=5, server_header=False, date_header=False, proxy_headers=False,
-            timeout_keep_alive=75, ssl_certfile=settings.tls_certificate or None, ssl_keyfile=settings.tls_key or None,
+            ws="none", http=client_connection(settings.head_timeout, settings.timeout),
+            h11_max_incomplete_event_size=MAX_HEAD, loop="uvloop", timeout_graceful_shutdown=5, server_header=False,
+            date_header=False, proxy_headers=False, timeout_keep_alive=75,
+            ssl_certfile=settings.tls_certificate or None, ssl_keyfile=settings.tls_key or None,
         )  # fmt: skip
         self._server = _Server(config, self.gateway, settings.drain_timeout)
         self._thread: threading.Thread | None = None
