@@ -118,6 +118,47 @@ def test_messages_of_a_compaction_have_what_the_schema_of_the_responses_api_requ
     assert [json.loads(bytes(raw)) for raw in conversation.body.raws] == [*sent, ON]
 
 
+def test_messages_come_back_known_in_whichever_form_they_were_sent_first(agent):
+    image = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}
+    no_names = {"id": None, "status": None, "type": "message", "role": "user", "content": "We launch on Tuesday."}
+    sent = [GO, no_names, {"role": "user", "content": [image]}]
+    status, _, data = call(agent.gateway.url, path="/v1/responses/compact", body={"model": "gpt-4o", "input": sent})
+    *messages, item = json.loads(data)["output"]
+    assert status == 200
+    assert {message["status"] for message in messages} == {"completed"}
+    assert len({message["id"] for message in messages}) == 3
+    assert messages[2]["content"] == [{**image, "detail": "auto"}]
+    unnamed = [{key: value for key, value in each.items() if key not in ("id", "status")} for each in messages]
+    for again in (messages, unnamed):  # typed clients leave out what they do not know
+        agent.ask([*again, item, ON])
+        (conversation,) = agent.gateway.gateway.tracker.all()
+        assert [json.loads(bytes(raw)) for raw in conversation.body.raws] == [*sent, ON]
+
+
+# the fields of a response in the schema of Open Responses of 2026-04-24
+REQUIRED = """
+    id object created_at completed_at status incomplete_details model previous_response_id instructions output error
+    tools tool_choice truncation parallel_tool_calls text top_p presence_penalty frequency_penalty top_logprobs
+    temperature reasoning usage max_output_tokens max_tool_calls store background service_tier metadata
+    safety_identifier prompt_cache_key
+"""
+
+
+@both
+def test_an_answer_to_a_trigger_has_what_the_schema_of_the_responses_api_requires(agent, streaming):
+    asked = {"reasoning": {"effort": "low"}, "metadata": {"a": "b"}, "temperature": 0.5, "instructions": "Be brief."}
+    bare = [{"type": "function", "name": "read"}]
+    input = [GO, *responses_turns(0, 8), {"type": "compaction_trigger"}]
+    response = agent.ask(input, streaming=streaming, **asked, tools=bare).to_dict()
+    assert not set(REQUIRED.split()) - response.keys()
+    assert response["reasoning"] == {"effort": "low", "summary": None}
+    assert response["tools"] == [{**bare[0], "description": None, "parameters": None, "strict": None}]
+    assert {name: response[name] for name in ("metadata", "temperature", "instructions")} == {
+        name: asked[name] for name in ("metadata", "temperature", "instructions")
+    }
+    assert (response["completed_at"], response["store"]) == (response["created_at"], False)
+
+
 def test_a_compaction_request_without_a_model_is_refused(agent):
     # as in the test `compact-missing-model` of the Open Responses suite
     status, _, data = call(agent.gateway.url, path="/v1/responses/compact", body={"input": [GO]})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from refold.core._json import Json
+from refold.core._json import Json, mapping, objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -52,19 +52,30 @@ def opening_events(block: Json) -> list[Json]:
 
 
 def compacted_response(id: str, model: str, item: Json, request: Any) -> Json:
-    """Return OpenAI's response that holds a compaction item alone; `request` is what it answers, as a mapping."""
+    """Return OpenAI's response that holds a compaction item alone; `request` is what it answers, as a mapping.
+
+    It has every field that the schema of Open Responses requires, with the provider's default where the request has
+    none. Nobody stores it.
+    """
+    now = int(time.time())
+    same = ("instructions", "max_output_tokens", "max_tool_calls", "prompt_cache_key", "safety_identifier")
+    defaults: Json = {"metadata": {}, "parallel_tool_calls": True, "service_tier": "default", "temperature": 1.0,
+                      "tool_choice": "auto", "top_p": 1.0, "truncation": "disabled"}  # fmt: skip
+    chosen = {name: default if (value := request.get(name)) is None else value for name, default in defaults.items()}
     return {
-        "id": f"resp_{id}", "object": "response", "created_at": int(time.time()), "status": "completed",
-        "error": None, "incomplete_details": None, "instructions": request.get("instructions"), "metadata": {},
-        "model": model, "output": [item], "parallel_tool_calls": True, "previous_response_id": None,
-        "temperature": 1.0, "top_p": 1.0, "tool_choice": request.get("tool_choice") or "auto",
-        "tools": request.get("tools") or [], "truncation": "disabled", "usage": _usage(0, 0),
+        "id": f"resp_{id}", "object": "response", "created_at": now, "completed_at": now, "status": "completed",
+        "background": False, "error": None, "frequency_penalty": 0.0, "incomplete_details": None, "model": model,
+        "output": [item], "presence_penalty": 0.0, "previous_response_id": None,
+        "reasoning": {"effort": None, "summary": None, **mapping(request.get("reasoning"))}, "store": False,
+        "text": {"format": {"type": "text"}, **mapping(request.get("text"))},
+        "tools": [_tool(each) for each in objects(request.get("tools"))], "top_logprobs": 0, "usage": _usage(0, 0),
+        **{name: request.get(name) for name in same}, **chosen,
     }  # fmt: skip
 
 
 def response_events(response: Json) -> list[Json]:
     """Return a response with a compaction item as the events of its stream."""
-    begun = {**response, "status": "in_progress", "output": [], "usage": None}
+    begun = {**response, "status": "in_progress", "completed_at": None, "output": [], "usage": None}
     place = {"output_index": 0, "item": response["output"][0]}
     events: list[Json] = [
         {"type": "response.created", "response": begun},
@@ -87,6 +98,10 @@ def event_bytes(events: Iterable[Json]) -> bytes:
     return b"".join(
         b"event: %b\ndata: %b\n\n" % (event["type"].encode(), msgspec.json.encode(event)) for event in events
     )
+
+
+def _tool(tool: Json) -> Json:
+    return {"description": None, "parameters": None, "strict": None, **tool} if tool.get("type") == "function" else tool
 
 
 def _usage(prompt: int, completion: int) -> Json:

@@ -50,6 +50,7 @@ from refold._gateway.native.items import (
     compaction_block,
     compaction_item,
     digest_of,
+    long_form,
     words_of,
 )
 from refold._gateway.native.response_editing import AnthropicEdits, ResponseEditor, ResponsesEdits, ResponseTap
@@ -347,8 +348,7 @@ class NativeExchange:
         if self._format == "anthropic":
             whole = compacted_message(id, self._model, item, self._applied if self.wish.reports else None)
         else:
-            request = {key: self._body.get(key) for key in ("instructions", "tools", "tool_choice")}
-            whole = compacted_response(id, self._model, item, request)
+            whole = compacted_response(id, self._model, item, self._body)
         if self._body.get("stream") is not True:
             return _json(whole, facts)
         events = message_events(whole) if self._format == "anthropic" else response_events(whole)
@@ -423,10 +423,9 @@ def _users(raws: Sequence[Bytes]) -> list[Any]:
         size += len(memoryview(raw))
         if size > USER_BYTES:
             break
-        content = item.get("content")
-        content = [{"type": "input_text", "text": content}] if isinstance(content, str) else content
-        id = blake2b(b"%d %b" % (place, bytes(raw)), digest_size=16).hexdigest()
-        kept.append({"type": "message", "id": f"msg_{id}", "status": "completed", **item, "content": content})
+        hashed = blake2b(b"%d %b" % (place, bytes(raw)), digest_size=16).hexdigest()
+        named = {"id": item.get("id") or f"msg_{hashed}", "status": item.get("status") or "completed"}
+        kept.append({**named, **long_form(item)})
     return kept[::-1]
 
 

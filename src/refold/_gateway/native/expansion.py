@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from refold import formats
-from refold._gateway.native.items import MARK, RecordedItem, Reference, digest_of
+from refold._gateway.native.items import MARK, RecordedItem, Reference, digest_of, long_form
 from refold._gateway.native.wishes import ITEMS, TRIGGER
 from refold._gateway.server.asgi import GatewayError
 from refold._gateway.wire.body import native
@@ -195,21 +195,14 @@ def _behind(message: Any, item: Json, format: str) -> Any:
 def _added(before: list[Bytes], history: list[Bytes], format: str) -> list[Bytes]:
     """Return what stands before an item and is not in its history: clients put newer instructions there."""
     shape = formats.find(format)
-    known = {shape.identity(native(raw)) for raw in history}
-    return [raw for raw in before if WORD not in bytes(raw) and _identity(shape, raw).isdisjoint(known)]
+    known = {_identity(shape, raw) for raw in history}
+    return [raw for raw in before if WORD not in bytes(raw) and _identity(shape, raw) not in known]
 
 
-def _identity(shape: formats.Format, raw: Bytes) -> set[bytes]:
-    """Return what identifies a message, as it is and in the shorter forms that it may have been sent in first."""
+def _identity(shape: formats.Format, raw: Bytes) -> bytes:
+    """Return what identifies a message in whichever form it is: the answer to a compaction holds the long one."""
     value = native(raw)
-    if not isinstance(value, dict):
-        return {shape.identity(value)}
-    without = ("id", "status"), ("type", "id", "status")
-    forms = [value, *({key: each for key, each in value.items() if key not in names} for names in without)]
-    content = objects(value.get("content"))
-    if len(content) == 1 and isinstance(text := content[0].get("text"), str):
-        forms += [{**form, "content": text} for form in forms]
-    return {shape.identity(form) for form in forms}
+    return shape.identity(long_form(value) if string(mapping(value), "role") else value)
 
 
 def _user_message(words: str, format: str) -> bytes:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import zlib
 from hashlib import blake2b
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -20,7 +21,7 @@ from refold._gateway.conversations.encryption import sealing_machine
 from refold._gateway.native.wishes import ITEMS
 from refold._text.graphemes import head_and_tail
 from refold.core._decoders import decoder
-from refold.core._json import Json, string
+from refold.core._json import Json, mapping, string
 from refold.core.messages import Message, MessageId, text_of
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "compaction_block",
     "compaction_item",
     "digest_of",
+    "long_form",
     "words_of",
 ]
 
@@ -115,3 +117,22 @@ def words_of(view: tuple[Message, ...]) -> str:
 
 def _digest(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def long_form(message: Json) -> Json:
+    """Return a message of OpenAI's in the form in which its answers give one, without an id and a status.
+
+    A text is a list of one part, and an image has its detail: schemas of the Responses API require them.
+    """
+    content = message.get("content")
+    if isinstance(content, str):
+        content = [{"type": "input_text", "text": content}]
+    elif isinstance(content, list):
+        content = [_with_detail(part) for part in content]
+    kept = {key: value for key, value in message.items() if key not in ("id", "status")}
+    return {"type": "message", **kept, "content": content}
+
+
+def _with_detail(part: Any) -> Any:
+    image = string(mapping(part), "type") == "input_image" and not part.get("detail")
+    return {**part, "detail": "auto"} if image else part
