@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from refold._condense.call_facts import files_of, reads, writes
+from refold._condense.call_facts import files_of, is_shell, reads, writes
 from refold._condense.call_outline import call_line
+from refold._condense.file_views import command_of
 from refold._condense.pins import pins_of
+from refold._condense.shell_commands import displayed_by
 from refold._salience.atoms import WEIGHTS, atoms_of, kind_of, spoken
 from refold.core._speakers import words_of_user
 from refold.core.messages import (
@@ -250,7 +252,9 @@ def _reachable(history: Sequence[Message], left_text: str) -> Iterator[frozenset
             call = open_.get(result.call_id or result.name)
             if call is not None:
                 ref = reads(call)
-                if (ref is not None and ref.path in left_text) or call_line(call, result) in left_text:
+                parts = displayed_by(command_of(call)) if ref is None and is_shell(call) else ()
+                paths = {ref.path} if ref is not None else {path for path, *_ in parts}
+                if (paths and all(path in left_text for path in paths)) or call_line(call, result) in left_text:
                     yield _result_atoms(result)
 
 

@@ -245,3 +245,21 @@ def test_requests_stand_in_the_order_of_their_turns_with_the_first_also_where_th
         "turn 26",
     ]
     assert Section("t", ordered, by_turn=True, newest_first=True).written(ordered[:3]) == [*reversed(lines[:3])]
+
+
+def test_a_command_that_is_cut_and_told_without_its_end_is_left_out():
+    long = json.dumps(
+        {"command": "kubectl apply --namespace " + "a" * 40 + " --server-side --field-manager " + "b" * 60}
+    )
+    short = json.dumps({"command": "git push origin main"})
+    work = talk(
+        "u: go", f"a: now | bash({long}) as c | bash({short}) as d", "t: c = ok", "t: d = ok", "a: Done.", "u: next"
+    )
+    found = sections(digest_text(view_of(work, window=20_000), work.messages[:-1]))
+    assert found["## Commands"] == ["- bash `git push origin main`"]
+
+
+def test_a_name_in_place_of_a_value_is_no_value():
+    work = talk("u: go", "a: It takes key = row_key. And port = 8080 is open.", "u: next")
+    found = sections(digest_text(view_of(work, window=20_000), work.messages[:-1]))
+    assert found["## Values"] == ["- port = 8080"]

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 
+from refold._condense.call_outline import one_line
 from refold._condense.pins import NO_END
 
-__all__ = ["HEADING", "SENTENCE", "announces", "points_back"]
+__all__ = ["HEADING", "SENTENCE", "announces", "points_back", "whole_sentences"]
 
 SENTENCE = re.compile(rf"(?<=[.!?]){NO_END}\s+|(?<=[。！？])|\n+")
 # Sentences that say what is done next, also as an imperative or a bare participle ("Checking …").
@@ -51,6 +52,22 @@ POINTS_BACK = re.compile(
     r"works?|fails?|uses?|needs?|makes?|gives?|shows?|all|both)\b))",
     re.I,
 )
+
+
+CLAUSE = re.compile(r"[,;:](?= )|(?= (?:[–—-]|→|\() ?)|(?<=[，；：、])")  # where a sentence that is too long is cut
+
+
+def whole_sentences(text: str, limit: int) -> str:
+    """Return as many sentences of a text as have room, as one line; of one that is too long its first clauses."""
+    line = one_line(text, 2 * limit)
+    if len(line) <= limit:
+        return line
+    ends = [match.start() for match in SENTENCE.finditer(line, limit // 3, limit + 1) if match.start() <= limit]
+    if ends:
+        return line[: ends[-1]]
+    clauses = [match.start() for match in CLAUSE.finditer(line, limit // 3, limit)]
+    closed = [end for end in clauses if line.count("`", 0, end) % 2 == 0]
+    return f"{line[: closed[-1]]} …" if closed else one_line(line, limit)
 
 
 def announces(sentence: str) -> bool:

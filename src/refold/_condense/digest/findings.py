@@ -9,6 +9,7 @@ from refold._condense.call_facts import act_of, plain_name, reads, writes
 from refold._condense.call_outline import call_line, content_summary, one_line
 from refold._condense.digest import conclusions, task_lists
 from refold._condense.digest.conclusions import prose
+from refold._condense.digest.file_log import AGENTS
 from refold._condense.digest.identifier_kinds import argument_names
 from refold._condense.digest.identifier_ledger import asks_the_web, identifiers_of
 from refold._condense.digest.outcomes import answered, code_of, failed, verdict_of
@@ -51,13 +52,14 @@ QUESTION_AND_ANSWER = re.compile(
 PAIRS = re.compile(r'\s*(?:[^"\n]{0,60}\banswer(?:s|ed)?\b[^"\n]{0,30})?"')
 NO_WORK_LENGTH = 400  # characters: a longer text is an answer, whatever it begins with
 BARE = re.compile(r"(?!\w*skill)\S+ [\w\\-]+", re.I)  # a call with one plain word leads nowhere
+SAYS = re.compile(r"^\S+ .*\w", re.S)  # a call with an argument that holds a word
 VALUE = re.compile(
     r"(?<![\w./-])([A-Za-z_][\w-]*(?:\.[\w-]+)*) ?= ?[`\"']?([\w@][\w./:@%+-]{1,80})|"
     r"^[\s>*-]*[`\"']?([A-Za-z_][\w.-]{2,40})[`\"']?: [`\"']?([\w@][\w./:@%+-]{1,80})[`\"']?\s*$",
     re.M,
 )
 SHARED = re.compile(r"[A-Z]?\d*(?:/[A-Z]?\d*)+")  # a ratio, or letters such as I/O
-CODE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\.?")  # in place of a value: an expression
+CODE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\.?|[a-z_]\w*_\w*")  # in place of a value: an expression, a name
 
 
 def prepare(message: Message) -> None:
@@ -80,15 +82,19 @@ def prepare(message: Message) -> None:
 
 
 def other_calls(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
-    """Return the calls that went well and do more than to run, read, write, search or open a page, newest first."""
+    """Return the calls that went well and do more than to run, read, write, search or open a page, newest first.
+
+    Sub-agents are told with their reports.
+    """
     results: dict[str, None] = {}
     for call, result in answered(view, reversed(messages)):
         if len(results) >= MOST:
             break
-        looks = act_of(call) or reads(call) or asks_the_web(call)
-        if not (looks or writes(call) or failed(call, result) or keeps_tasks(call)):
+        looks = act_of(call) or reads(call) or asks_the_web(call) or target_of(call).looks
+        gives_work = AGENTS.search(plain_name(call.name)) is not None
+        if not (looks or gives_work or writes(call) or failed(call, result) or keeps_tasks(call)):
             results[call_line(call)] = None
-    return tuple(line for line in results if len(line.split()) > 1 and not BARE.fullmatch(line))
+    return tuple(line for line in results if SAYS.search(line) and not BARE.fullmatch(line))
 
 
 def answers_by_tool(view: View, messages: Sequence[Message]) -> tuple[str, ...]:

@@ -26,6 +26,8 @@ from refold._condense.digest.identifier_kinds import (
     labeled,
     without_codes,
 )
+from refold._condense.file_views import command_of
+from refold._condense.shell_commands import displayed_by
 from refold._salience.atoms import KNOWN
 from refold._salience.lazy_table import LazyTable
 from refold._text.graphemes import grapheme_prefix
@@ -72,6 +74,8 @@ UNUSED: frozenset[IdentifierKind] = frozenset({"id", "number", "url"})
 # Kinds of which a word that only a page of the web showed is one of its examples: "/workspace/my-app".
 OF_A_PAGE: frozenset[IdentifierKind] = frozenset({"path", "words"})
 WEB = re.compile(r"web|fetch|brows|url|http|^code_?search")  # in names of tools
+CUT_LINE = re.compile(r" …`?$")  # the end of a line of a call that is not whole
+FILE = re.compile(r"[\w-]\.[A-Za-z]\w{,4}\b")  # in such a line
 SEVERAL = 4  # identifiers that are worth a line of their own
 IN_CONTEXT = ("path", "words", "url", "id", "number")  # kinds that what stands around them decides on
 ARGUMENT = re.compile(r'"([^"\\]{1,60})"\s*:\s*"(?:[^"\\]|\\.)*+"')  # of a call, as JSON
@@ -496,9 +500,16 @@ def _source(view: View, piece: RemovedPiece) -> str:
         case ToolResult() as result:
             answered = view.call_of(piece.message, result)
             ref = reads(answered) if answered else None
-            return ref.path if ref else call_line(answered, result)
+            return ref.path if ref else _source_of_result(answered, result)
         case _:
             return MESSAGES
+
+
+def _source_of_result(call: ToolCall | None, result: ToolResult) -> str:
+    """Return the files of which a command shows parts, else its line; nothing where that is cut and names no file."""
+    parts = displayed_by(command_of(call)) if call and is_shell(call) else ()
+    line = ", ".join(dict.fromkeys(path for path, *_ in parts)) or call_line(call, result)
+    return MESSAGES if CUT_LINE.search(line) and not FILE.search(line) else line
 
 
 def _words(text: str) -> list[str]:

@@ -30,6 +30,7 @@ from refold._condense.digest.outcomes import (
 )
 from refold._condense.digest.previous import earlier_entries
 from refold._condense.digest.quotes import GOAL
+from refold._condense.digest.reports import REPORTED, reports
 from refold._condense.digest.rulings import accepted, rulings
 from refold._condense.digest.state import LISTED, STATE, TODO, state
 from refold._condense.digest.steps import STEPS, earlier_steps, steps
@@ -66,6 +67,7 @@ FILES_READ = 16  # that were not changed, the likeliest needed: the list of iden
 PHRASES = 32  # changed files, the newest, of which it is told what changed
 ACCOUNT_POSITION = 3  # of a model's account among the sections: after what users said
 END = " → "  # between a call and how it ended
+CUT = re.compile(r" …`?$")  # the end of a command that is not whole, and of which nothing tells how it ended
 MARKS = (" (unresolved)", " (went well later)", " (passed later)")  # behind errors in digests of earlier releases
 
 Files: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]  # read, changed
@@ -163,14 +165,17 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     yield Section(CHANGED, tuple(record.line for record in changed), 0.2, newest_first=True, fuller=full)
     read = tuple(record.line for record in _read(log))
     yield Section(READ, likeliest_first(read, transcript)[:FILES_READ], 0.05)
-    passed = _newest(end for end in ends if end.shell and not (end.failed or end.target.looks))
-    commands = tuple(map(_line, passed))
+    passed = _newest(
+        end for end in ends if end.shell and not (end.failed or end.target.looks or end.target.task == "mkdir")
+    )
+    commands = tuple(line for line in map(_line, passed) if not CUT.search(line))
     yield Section("Commands", commands[:COMMANDS], 0.02, newest_first=True)
     yield Section("Other calls", other_calls(view, messages)[:CALLS], 0.015, newest_first=True)
     yield Section(WORKED_THROUGH, worked_through(view, messages, staying), 0.3, newest_first=True)
     yield Section("Values", values(sound), 0.02, newest_first=True)
     yield Section(STEPS, steps(view) if messages else (), 0.07, newest_first=True)
     yield Section(STATE, state(view) if messages else (), 0.1)
+    yield Section(REPORTED, reports(view, staying) if messages else (), 0.035, newest_first=True)
     yield Section("Answers that stand below", quotes.answers, 0.05, newest_first=True)
 
 

@@ -30,6 +30,7 @@ from refold._condense.digest.outcomes import (
     was_refused,
 )
 from refold._condense.digest.previous import own_text
+from refold._condense.digest.reports import report_of
 from refold._condense.digest.targets import Target, target_of, targets_of
 from refold._condense.digest.task_lists import IN_PROGRESS, lists_tasks, newest_task_list
 from refold._condense.digest.turns import goes_on_at_once, turn_ends, turn_numbers, turns_at, turns_in_work
@@ -60,9 +61,6 @@ BEFORE_EDITS = " (before the last edits)"
 LABELLED = re.compile(r"([A-Za-z]{3,} \d{1,2})\b")  # how the title of a plan for one of several steps begins
 FILES = 6  # changed files that are named beside the last commit
 INTENT_LENGTH = 400  # characters
-REPORT, ITEM = 700, 200  # characters of what a sub-agent reports, and of each item where it is a longer list
-ITEMS = re.compile(r"^(?:[-*•] |\d{1,2}[.)] |#{1,4} ).+", re.M)
-TAGS = re.compile(r"</?[a-z_]+>|^\w+_id: .*$", re.M)
 CLOSING = frozenset({"git commit", "git push"})  # after which what was announced before is done
 CALLS = 3  # last calls that are named where some have followed the last words
 CHECKS, RUNNING = 3, 2  # last checks, each of another sort, and commands that still run
@@ -309,18 +307,10 @@ def _end(view: View, position: int, call: ToolCall, result: ToolResult) -> str:
     checks = is_shell(call) and target_of(call).checks
     wrong = failed(call, result)
     if AGENTS.search(plain_name(call.name)) and not wrong:
-        return f" → {_report(TAGS.sub(' ', result.text))}"
+        return f" → {report_of(result.text)}"
     how = ended(call, result) if checks or (wrong and not target_of(call).looks) else ""
     expected = EXPECTED if wrong and meant_to_fail(view, position, call) else ""
     return f" → {how}{expected}" if how else ""
-
-
-def _report(text: str) -> str:
-    """Return what a sub-agent reports: as it begins, or, of a longer list, how each item begins."""
-    items: list[str] = ITEMS.findall(text)
-    if len(text) <= REPORT or len(items) <= 1:
-        return one_line(text, REPORT)
-    return one_line("; ".join(one_line(item.strip("# "), ITEM) for item in items), REPORT)
 
 
 @memoized

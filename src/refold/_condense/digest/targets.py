@@ -125,7 +125,7 @@ UNKNOWN = ("$", "~", "`")  # beginnings of folders that only the shell knows
 PATH_LIKE = re.compile(r"/|::|\.\w{1,5}$")
 WRITING_NAME = re.compile(r"edit|write|patch|replace|create", re.I)
 LOOKING_NAME = re.compile(
-    r"(?:^|_)(?:search|fetch|get|list|find|read|view|grep|glob|query|browse|lookup|describe|show)(?:_|$)|"
+    r"(?:^|_)(?:search|fetch|get|list|find|read|view|grep|glob|query|browse|lookup|describe|show|navigate|screenshot|snapshot)(?:_|$)|"
     r"(?:search|fetch)$"
 )
 

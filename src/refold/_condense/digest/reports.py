@@ -1,0 +1,105 @@
+"""What sub-agents were given to do and what they reported, one line each.
+
+The report of a sub-agent is the output of the call that started it, or, of one that ran in the background, what a
+harness tells later in a user's turn. Decisions, deviations and findings often stand nowhere else.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from refold._condense.call_facts import plain_name
+from refold._condense.call_outline import call_line, one_line
+from refold._condense.digest.announcements import whole_sentences
+from refold._condense.digest.file_log import AGENTS
+from refold._condense.digest.outcomes import answered, failed
+from refold._condense.digest.turns import turns_at, turns_in_work
+from refold.core._speakers import speech
+from refold.core.messages import Message, memoized, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from refold.core.view import View
+
+__all__ = ["REPORTED", "report_of", "reports"]
+
+REPORTED = "Sub-agents and what they reported"  # the section of a digest
+REPORT, ITEM = 400, 160  # characters of what a sub-agent reports, and of each item where it is a longer list
+MOST = 12  # sub-agents that are told, the newest
+BEGAN = 1_600  # characters of an output that only says that a sub-agent has begun
+FEWEST_WORDS = 3  # of a heading with its number sign; shorter ones say nothing of what was found
+RUNNING = re.compile(
+    r"\b(?:launched|in the background|still running|(?:has|was) (?:been )?(?:started|spawned|queued|dispatched)|"
+    r"(?:agent|task|thread)_?id\b)",
+    re.I,
+)
+BODY = re.compile(r"<(result|response|report|output|final_message)>\s*(.*?)\s*</\1>", re.S)
+NAME = re.compile(r"<(?:summary|description|title)>\s*(.*?)\s*</", re.S)
+QUOTED_NAME = re.compile(r"[\"“'](.{4,}?)[\"”']")
+ENTRY = re.compile(r"^(?:[-*•] |\d{1,2}[.)] |#{1,4} ).+", re.M)
+TAGS = re.compile(r"</?[a-z_]+>|^\w+_?id: .*$|<usage>.*?</usage>", re.M | re.S | re.I)
+
+
+def reports(view: View, staying: Sequence[Message]) -> tuple[str, ...]:
+    """Return the sub-agents of a transcript with their reports, newest first, but for those that stand in the view."""
+    messages, turns = view.transcript.messages, turns_at(view.transcript)
+    in_work = turns_in_work(view.transcript)
+    lines: dict[str, str] = {}
+    names: set[str] = set()
+    pairs = [(position, *pair) for position in range(len(messages) - 1, -1, -1) for pair in _pairs(view, position)]
+    there = "\n".join(text for message in staying for text in _texts_and_results(message)) if pairs else ""
+    for position, name, report in pairs:
+        turn = turns[position]
+        if any(known in name for known in names):
+            continue
+        if report and report[:REPORT] not in there:
+            lines.setdefault(name, f"{name} (turn {turn}) → {report_of(report)}")
+        elif not report and turn in in_work:
+            lines.setdefault(name, f"{name} (turn {turn}, no report yet)")
+        names.add(name)
+    return tuple(lines.values())[:MOST]
+
+
+def _pairs(view: View, position: int) -> Iterator[tuple[str, str]]:
+    """Yield the sub-agents of a message with their reports, nothing for one that only began."""
+    message = view.transcript.messages[position]
+    yield from _notified(message)
+    for call, result in answered(view, [message]):
+        if AGENTS.search(plain_name(call.name)) and not failed(call, result) and len(call_line(call).split()) > 1:
+            only_began = len(result.text) <= BEGAN and RUNNING.search(result.text) is not None
+            yield call_line(call), "" if only_began else result.text
+
+
+def _texts_and_results(message: Message) -> Iterator[str]:
+    yield from texts(message)
+    yield from (result.text for result in message.results)
+
+
+@memoized
+def _notified(message: Message) -> tuple[tuple[str, str], ...]:
+    """Return the sub-agents, by name, whose reports a harness brings in a user's turn."""
+    if message.role != "user" or "</" not in "\n".join(texts(message)):
+        return ()
+    bodies = (span.body(one.text.text) for one in speech(message).harness for span in one.spans)
+    return tuple(
+        (one_line(quoted[1] if (quoted := QUOTED_NAME.search(name[1])) else name[1]), report[2])
+        for body in bodies
+        if (name := NAME.search(body)) and (report := BODY.search(body)) and report[2]
+    )
+
+
+def report_of(text: str) -> str:
+    """Return what a sub-agent reports: as it begins, or, of a longer list, how each item begins."""
+    text = TAGS.sub(" ", text)
+    items = [item for item in ENTRY.findall(text) if not (item[0] == "#" and len(item.split()) <= FEWEST_WORDS)]
+    if len(text) <= REPORT or len(items) <= 1:
+        return whole_sentences(text, REPORT)
+    line = ""
+    for item in items:
+        longer = "; ".join(filter(None, (line, whole_sentences(item.strip("# -*•").replace("**", ""), ITEM))))
+        if len(longer) > REPORT:
+            break
+        line = longer
+    return line

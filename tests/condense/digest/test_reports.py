@@ -1,0 +1,51 @@
+import json
+
+from refold._condense.digest.render import digest_text
+from refold._condense.digest.reports import report_of, reports
+from refold.testing import talk, view_of
+
+REPORT = "I read the store. It locks before it reads. The cache is never cleared, so old rows come back."
+NOTICE = (
+    '<task-notification>\n<task-id>a1</task-id>\n<summary>Agent "Review the store" finished</summary>\n'
+    f"<result>{REPORT}</result>\n</task-notification>"
+)
+
+
+def agent(description):
+    return f"task({json.dumps({'description': description, 'prompt': 'Look at it in full.'})})"
+
+
+def told(*lines, staying=()):
+    return reports(view_of(talk(*lines)), staying)
+
+
+def test_a_sub_agent_is_told_with_what_it_reported():
+    lines = told("u: go", f"a: I hand it on. | {agent('Review the store')} as c", f"t: c = {REPORT}")
+    assert lines == (f"task Review the store (turn 1) → {REPORT}",)
+
+
+def test_a_report_that_a_harness_brings_later_is_told_in_place_of_the_beginning():
+    began = "Async agent launched successfully.\nagentId: a1\nThe agent is working in the background."
+    work = ("u: go", f"a: I hand it on. | {agent('Review the store')} as c", f"t: c = {began}")
+    assert told(*work) == ("task Review the store (turn 1, no report yet)",)
+    assert told(*work, f"u: {NOTICE}") == (f"Review the store (turn 1) → {REPORT}",)
+    assert told(*work, "a: I wait.", "u: stop waiting", "a: Done.") == ()
+
+
+def test_a_report_that_stands_in_the_view_is_not_told_again():
+    transcript = talk("u: go", f"a: I hand it on. | {agent('Review the store')} as c", f"t: c = {REPORT}", "a: ok")
+    view = view_of(transcript)
+    assert reports(view, transcript.messages[2:]) == ()
+    digest = digest_text(view, transcript.messages[:3], staying=transcript.messages[3:])
+    assert f"- task Review the store (turn 1) → {REPORT}" in digest
+    assert "## Other calls" not in digest
+
+
+def test_of_a_long_report_the_items_are_told_whole_without_bare_headings():
+    items = [
+        f"- `part{number}.py` holds rule {number}, which nothing tests, and it is used in two places"
+        for number in range(9)
+    ]
+    report = report_of("## Summary\n\n" + "\n".join(items))
+    assert report.startswith("`part0.py` holds rule 0, which nothing tests, and it is used in two places; `part1.py`")
+    assert report.endswith("in two places")
