@@ -479,7 +479,13 @@ class Gateway:
         send: Send,
     ) -> None:
         with self._bodies.share(head.client) as share:
-            if connection is not None and connection.has_whole_body:
+            taken = connection.take_body() if connection is not None else None
+            if taken is not None:
+                raw = taken
+                if len(raw) > chat.max_body:
+                    raise too_large(chat.max_body)
+                share.take(len(raw))
+            elif connection is not None and connection.has_whole_body:
                 raw = await read_body(receive, {}, chat.max_body, share, None)
             else:
                 timeouts = self.settings.body_timeout, self.settings.upload_timeout

@@ -29,7 +29,7 @@ from refold._gateway.server.request_headers import decompressed
 from refold._gateway.server.response_headers import response_headers, set_span_attributes
 from refold._gateway.upstream.client import from_upstream
 from refold._gateway.wire.body import spliced
-from refold._gateway.wire.response_observer import ResponseObserver, beginning, refused
+from refold._gateway.wire.response_observer import ResponseObserver, beginning, refused, usual_beginning
 from refold.core.budget import Share
 from refold.core.view import Cause
 from refold.errors import RefoldError, StoreError
@@ -130,16 +130,18 @@ class Exchanges:
         answer = await self._send(exchange, ready)
         try:
             reading = ResponseObserver(answer.headers)
-            first = await beginning(answer, reading) if ready.target is not None else b""
-            while ready.target is not None and ready.done != "reasoning-removed" and refused(answer, reading):
-                again = await self._again(exchange, ready, answer.status, reading)
-                if again is None:
-                    break
-                answer.close()
-                ready = again
-                answer = await self._send(exchange, ready)
-                reading = ResponseObserver(answer.headers)
+            first = usual_beginning(answer, reading) if ready.target is not None else b""
+            if first is None:
                 first = await beginning(answer, reading)
+                while ready.done != "reasoning-removed" and refused(answer, reading):
+                    again = await self._again(exchange, ready, answer.status, reading)
+                    if again is None:
+                        break
+                    answer.close()
+                    ready = again
+                    answer = await self._send(exchange, ready)
+                    reading = ResponseObserver(answer.headers)
+                    first = await beginning(answer, reading)
             await self._carry(exchange, ready, answer, send, reading, first)
         finally:
             answer.close()  # and not released: what nobody reads any more is not drained

@@ -15,7 +15,7 @@ from refold._gateway.server import asgi, connection
 from refold._gateway.server.serving import Serving
 from refold._gateway.server.tokens import TokenFile
 from refold._gateway.settings import GatewaySettings
-from tests.gateway.scripted_upstream import ADMIN, call, chat, upstream, whole
+from tests.gateway.scripted_upstream import ADMIN, call, chat, raw, upstream, whole
 
 ROOM = 130_000
 BODY = json.dumps(chat(20)).encode()  # of which there is room for one of a client
@@ -95,6 +95,31 @@ def test_what_a_body_grows_to_counts_as_well():
     packed = gzip.compress(BODY)
     with working(body_memory=len(BODY) + 2 * len(packed)) as (url, _, _):
         assert call(url, body=packed, headers={"content-encoding": "gzip"})[0] == 503
+
+
+def test_a_body_behind_a_head_that_is_repeated_counts_as_well():
+    begun, go_on = threading.Event(), threading.Event()
+
+    def answer(head, body):
+        if body == larger:
+            begun.set()
+            go_on.wait(30)
+        return whole(b"{}")
+
+    small, larger = b"{}", b"1" * 5_000
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n"
+    with upstream(answer) as (provider, _):
+        settings = GatewaySettings(upstreams={"openai": provider}, port=0, body_memory=ROOM, admin_token=ADMIN)
+        with Serving(settings) as serving, ThreadPoolExecutor(1) as clients:
+            requests = b"".join(head % len(body) + body for body in (small, larger))
+            done = clients.submit(raw, serving.url, requests, 2)
+            try:
+                assert begun.wait(10)
+                assert body_bytes(serving.url) == len(larger)
+            finally:
+                go_on.set()
+            assert done.result().count(b"HTTP/1.1 200") == 2
+            assert until_released(serving.url) == 0
 
 
 def test_a_body_that_is_announced_and_does_not_come_takes_no_room():

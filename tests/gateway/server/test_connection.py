@@ -101,6 +101,52 @@ def test_what_a_head_says_holds_for_its_own_request_and_for_those_that_repeat_it
         assert b"x-refold" not in sent
 
 
+def halves(request_, at):
+    return [request_[:at], request_[at:]]
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        pytest.param(lambda first, second: [first, second], id="each whole"),
+        pytest.param(lambda first, second: [first + second], id="both at once"),
+        pytest.param(lambda first, second: [first, *halves(second, -3)], id="the end of the body later"),
+        pytest.param(lambda first, second: [first, *halves(second, 30)], id="the end of the head later"),
+        pytest.param(lambda first, second: halves(first + second, len(first) + 9), id="a part with the one before"),
+        pytest.param(
+            lambda first, second: [first, *halves(second, second.index(b"\r\n\r\n") + 4)], id="the body later"
+        ),
+    ],
+)
+def test_a_body_behind_a_repeated_head_reaches_upstream_however_it_arrives(gateway, pieces):
+    url, seen = gateway()
+    bodies = [b'{"model":"m","messages":[{"role":"user","content":"%b"}]}' % (b"x" * size) for size in (5, 900, 70, 70)]
+    requests = [plain(body).replace(b"host:", b"connection: keep-alive\r\nhost:") for body in bodies]
+    address = urlsplit(url)
+    with socket.create_connection((address.hostname, address.port), timeout=5) as client:
+        received, sent = b"", 0
+        for first, second in (requests[:2], requests[2:]):
+            for piece in pieces(first, second):
+                client.sendall(piece)
+                time.sleep(0.02)
+            sent += 2
+            while received.count(b"HTTP/1.1 200") < sent:
+                answer = client.recv(65_536)
+                assert answer, received
+                received += answer
+    assert [body for _, body in seen] == bodies
+    assert all(head.startswith(b"POST /v1/chat/completions HTTP/1.1\r\n") for head, _ in seen)
+
+
+def test_a_body_behind_a_repeated_head_has_the_limit_of_every_body(gateway):
+    url, seen = gateway(max_body=100)
+    found = raw(url, plain(b"1" * 100) + plain(b"2" * 100) + plain(b"3" * 101))
+    assert found.count(b"HTTP/1.1 200") == 2
+    assert found.count(b"HTTP/1.1 413") == 1
+    assert not found.endswith(b"<still open>")
+    assert [body for _, body in seen] == [b"1" * 100, b"2" * 100]
+
+
 def test_the_rest_of_a_body_after_an_early_response_is_no_head(gateway):
     url, seen = gateway()
     address = urlsplit(url)

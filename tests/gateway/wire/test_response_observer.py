@@ -3,7 +3,7 @@ import json
 import pytest
 
 from refold._gateway.wire import response_observer
-from refold._gateway.wire.response_observer import LAST, ROOM, ResponseObserver
+from refold._gateway.wire.response_observer import LAST, ROOM, ResponseObserver, usual_beginning
 from refold.formats._streaming.accumulate import accumulator
 from refold.models._usage_report import reported
 from tests.formats.streaming.streams import CASES, IDS, anthropic, bare, chunk, encoded, words
@@ -175,3 +175,44 @@ CREATED = b'event: response.created\ndata: {"type":"response.created"}\n\n'
 )
 def test_a_stream_has_said_something_when_an_event_is_whole(text, unsaid):
     assert read(text, 10**6).unsaid is unsaid
+
+
+class Arrived:
+    """A response of which some bytes have arrived."""
+
+    def __init__(self, text, status):
+        self.text, self.status = text, status
+
+    def read_nowait(self):
+        text, self.text = self.text, b""
+        return text
+
+    def unread(self, data):
+        self.text = data + self.text
+
+
+ERROR = b'data: {"error": {"code": "context_length_exceeded"}}\n\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "headers", "usual"),
+    [
+        (events(delta()), 200, {}, True),
+        (events(*[delta()] * 99), 200, {}, True),
+        (b"", 200, {}, False),
+        (events(delta())[:-1], 200, {}, False),
+        (b": waiting\n\n" + events(delta()), 200, {}, False),
+        (CREATED, 200, {}, False),
+        (CREATED[24:], 200, {}, False),
+        (ERROR, 200, {}, False),
+        (events(*[delta()] * 99) + ERROR, 200, {}, False),
+        (events(delta()), 429, {}, False),
+        (events(delta()), 200, {"Content-Encoding": "gzip"}, False),
+        (b"data: {}\n\n", 200, {"Content-Type": "application/json"}, False),
+    ],
+)
+def test_a_stream_that_begins_as_most_do_is_told_from_all_that_may_be_a_refusal(text, status, headers, usual):
+    reading, answer = ResponseObserver({**STREAM, **headers}), Arrived(text, status)
+    assert usual_beginning(answer, reading) == (text if usual else None)
+    assert reading.text == (text if usual else b"")
+    assert answer.text == (b"" if usual else text)  # nothing is lost for who looks further

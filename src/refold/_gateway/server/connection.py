@@ -13,9 +13,11 @@ asyncio defines between a transport and a protocol, and the `state` that ASGI pa
 
 A head is plain if it is HTTP/1.1 with a path, all its lines end alike, and it has one content-length or none. Most
 clients repeat their head with every request, except for the number in content-length: such a head is plain as well,
-and `known_head` is what the application has made of it. What arrives after the body of a plain request waits until
-its response is complete. httptools alone decides where a request ends; if it disagreed about the length, it would
-wait for a body and the request would time out.
+and `known_head` is what the application has made of it. The body of such a request, if it is there with its head, goes
+to the application as it is (`take_body`), and httptools gets the first line alone, as it has read the rest before.
+What arrives after the body of a plain request waits until its response is complete. httptools alone decides where the
+first request with a head ends; if it disagreed about the length, it would wait for a body and the request would time
+out.
 """
 
 from __future__ import annotations
@@ -65,6 +67,7 @@ class ClientConnection(asyncio.Protocol):
         self._on_lost: Callable[[], object] | None = None
         self._stuck: asyncio.TimerHandle | None = None  # while the client does not read what waits for it
         self._last_head: _PlainHead | None = None
+        self._body: bytes | None = None  # of the present request, where its parser did not get it
         self.known_head: Any = None  # what the application remembers of the head for as long as it is repeated
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -100,6 +103,7 @@ class ClientConnection(asyncio.Protocol):
     def request_ended(self) -> None:
         """Count a request as done; the next data begins a head."""
         self._requests -= 1
+        self._body = None
         if not self._is_strict and not self._requests:
             self._view.release_reading()
             if self._waiting:
@@ -119,6 +123,11 @@ class ClientConnection(asyncio.Protocol):
     def has_whole_body(self) -> bool:
         """Whether the whole body of the present request has arrived, so that no part of it need be waited for."""
         return not self._is_strict and not self._body_left
+
+    def take_body(self) -> bytes | None:
+        """Return the whole body of the present request where ASGI's messages do not hold it, once; else None."""
+        body, self._body = self._body, None
+        return body
 
     def watch(self, on_lost: Callable[[], object] | None) -> None:
         """Call a function when the connection is lost, at once if it is; the request's body must be complete."""
@@ -181,29 +190,34 @@ class ClientConnection(asyncio.Protocol):
         data = self._waiting
         if not data or self._requests or self._body_left or self._view.is_closing():
             return
-        end = HEAD_END.search(data, 0, MAX_HEAD)
-        if end is None and len(data) < MAX_HEAD:
-            self._await_head()
-            return
-        if end is None:
-            self._use_strict_parser(data[: MAX_HEAD + 1])  # which rejects it
-            return
-        text, last = data[: end.end()], self._last_head
-        length = last.repeated(text) if last is not None else None
-        if length is None:
-            plain = _plain_head(text)
-            if plain is None:
+        last = self._last_head
+        known = last.repeated(data) if last is not None else None
+        if known is None:
+            end = HEAD_END.search(data, 0, MAX_HEAD)
+            if end is None and len(data) < MAX_HEAD:
+                self._await_head()
+                return
+            if end is None:
+                self._use_strict_parser(data[: MAX_HEAD + 1])  # which rejects it
+                return
+            last = _plain_head(data[: end.end()])
+            if last is None:
                 self._await_head()
                 self._use_strict_parser(data)
                 return
-            self.known_head, self._last_head, length = None, plain, plain.length
-        size = end.end() + length
+            self.known_head, self._last_head, known = None, last, (end.end(), last.length)
+        start, length = known
+        size = start + length
         self._waiting = data[size:]
         self._body_left = max(size - len(data), 0)
         self._requests = 1
         self._stop_timer()
         self._view.join_next_writes()
-        self._protocol.data_received(data if size == len(data) else data[:size])
+        if self.known_head is not None and last is not None and not self._body_left:
+            self._body = data[start:size]
+            self._protocol.data_received(last.first_line)
+        else:
+            self._protocol.data_received(data if size == len(data) else data[:size])
 
     def _use_strict_parser(self, data: bytes) -> None:
         """Replace the fast parser, which has no request, for this data and the rest of the connection."""
@@ -394,18 +408,26 @@ async def _no_application(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 class _PlainHead(NamedTuple):
-    """A plain head: the length of the body after it, and what stands before and after the number that says so."""
+    """A plain head: the length of the body after it, and what stands before and after the number that says so.
+
+    `first_line` is a head of that line alone.
+    """
 
     length: int
     before: bytes = b""
     after: bytes = b""
+    first_line: bytes = b""
 
-    def repeated(self, head: bytes) -> int | None:
-        """Return the length of the body after a head that is the same but for this number; else None."""
-        if not self.after or not head.startswith(self.before) or not head.endswith(self.after):
+    def repeated(self, data: bytes) -> tuple[int, int] | None:
+        """Return where a head ends that is the same but for this number, and the length of its body; else None."""
+        if not self.after or not data.startswith(self.before):
             return None
-        number = head[len(self.before) : len(head) - len(self.after)]
-        return int(number) if number.isdigit() and len(number) <= LONGEST_NUMBER else None
+        start = len(self.before)
+        stop = data.find(b"\r", start, start + LONGEST_NUMBER + 1)
+        number = data[start : max(stop, start)]
+        if not number.isdigit() or not data.startswith(self.after, stop):
+            return None
+        return stop + len(self.after), int(number)
 
 
 def _plain_head(head: bytes) -> _PlainHead | None:
@@ -421,4 +443,5 @@ def _plain_head(head: bytes) -> _PlainHead | None:
     stated = LENGTH.search(low)
     if not stated or lengths != 1:
         return None
-    return _PlainHead(int(stated[1]), head[: stated.start(1)], head[stated.end(1) :])
+    first_line = head[: head.index(b"\r\n")] + b"\r\n\r\n"
+    return _PlainHead(int(stated[1]), head[: stated.start(1)], head[stated.end(1) :], first_line)

@@ -141,8 +141,17 @@ class Upstream:
             GatewayError: upstream cannot be reached or has no valid certificate (502), or does not respond in time
                 (504).
         """
+        begun, attempt = monotonic(), Attempt()
         try:
-            return await self._send(method, url, headers, body)
+            try:
+                return UpstreamResponse(await self._request(self._session, method, url, headers, body))
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+                repeatable = body is None or isinstance(body, bytes)
+                if not (repeatable and attempt.may_repeat) or monotonic() - begun > STALE:
+                    raise
+            if self._unpooled is None:
+                self._unpooled = self._new_session(aiohttp.TCPConnector(force_close=True, ttl_dns_cache=300))
+            return UpstreamResponse(await self._request(self._unpooled, method, url, headers, body))
         except TimeoutError as error:
             message = "the provider did not answer in time: try again, or start with a longer --timeout"
             raise GatewayError(504, message, "upstream_timeout") from error
@@ -163,39 +172,30 @@ class Upstream:
         if self._unpooled is not None:
             await self._unpooled.close()
 
-    async def _send(
-        self, method: str, url: URL, headers: CIMultiDict[str], body: bytes | AsyncIterator[bytes] | None
-    ) -> UpstreamResponse:
-        begun, attempt = monotonic(), Attempt()
-        try:
-            return UpstreamResponse(await self._request(self._session, method, url, headers, body))
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-            repeatable = body is None or isinstance(body, bytes)
-            if not (repeatable and attempt.may_repeat) or monotonic() - begun > STALE:
-                raise
-        if self._unpooled is None:
-            self._unpooled = self._new_session(aiohttp.TCPConnector(force_close=True, ttl_dns_cache=300))
-        return UpstreamResponse(await self._request(self._unpooled, method, url, headers, body))
-
     def _request(
         self,
         session: aiohttp.ClientSession,
         method: str,
         url: URL,
         headers: CIMultiDict[str],
-        body: bytes | AsyncIterator[bytes | memoryview] | None,
+        body: bytes | AsyncIterator[bytes] | None,
     ) -> Awaitable[aiohttp.ClientResponse]:
-        if isinstance(body, bytes) and len(body) > ONE_PIECE:
+        data: aiohttp.Payload | AsyncIterator[bytes | memoryview] | AsyncIterator[bytes] | None
+        if not isinstance(body, bytes):
+            data = body
+        elif len(body) > ONE_PIECE:
             headers = headers.copy()
             headers["content-length"] = str(len(body))
-            body = _parts(body)
+            data = _parts(body)
+        else:
+            data = aiohttp.BytesPayload(body)
         return session.request(
             method,
             url,
             proxy=self._proxy(url),
             headers=headers,
             skip_auto_headers=[name for name in AUTOMATIC if name not in headers] or None,
-            data=body,
+            data=data,
             allow_redirects=False,  # a redirect would carry a client's key to another host
         )
 

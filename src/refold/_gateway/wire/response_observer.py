@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from refold._gateway.upstream.response import UpstreamResponse
 
-__all__ = ["ResponseObserver", "beginning", "refused"]
+__all__ = ["ResponseObserver", "beginning", "refused", "usual_beginning"]
 
 LARGEST = 64 * 1024 * 1024  # bytes of an answer that are kept to be read
 ROOM = 32 * 1024  # bytes of a stream that are kept before all but its last events are dropped
@@ -116,6 +116,11 @@ class ResponseObserver:
             self._shorten()
 
     @property
+    def plain_stream(self) -> bool:
+        """Whether the response is a stream that is not compressed."""
+        return self.streaming and self._decompress is None
+
+    @property
     def text(self) -> bytes:
         """The body of an answer that is not a stream."""
         return bytes(self._text)
@@ -130,7 +135,7 @@ class ResponseObserver:
             return False
         text = self._text
         if text.startswith(b"data:") and b"\n\n" in text and text.find(b"response.", 0, EDGE) < 0:
-            return False  # as most streams begin
+            return False
         return all((event.name or _type(event.data)) in BEGINNING for event in _with_data(first_events(text)))
 
     def mentions(self, word: bytes, edge: int) -> bool:
@@ -236,7 +241,8 @@ class ResponseObserver:
         """Take what an event says; what a later one said is known already, and counts."""
         usage = event.usage or event.usageMetadata
         if isinstance(usage, dict):
-            usage |= {name: value for name, value in self._usage.items() if value is not None}
+            if self._usage:
+                usage |= {name: value for name, value in self._usage.items() if value is not None}
             self._usage = usage
         if event.error:
             self._ends.setdefault("error", event.error)
@@ -267,6 +273,30 @@ def _type(data: bytes | None) -> str | None:
         return _typed(data or b"").type
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+
+
+def usual_beginning(answer: UpstreamResponse, reading: ResponseObserver) -> bytes | None:
+    """Return what has arrived of a stream that has begun as most do, with text and no error; None of any other answer.
+
+    Nothing is read of the others, of which `beginning` and `refused` tell more.
+    """
+    if answer.status != 200 or not reading.plain_stream:
+        return None
+    try:
+        first = answer.read_nowait()
+    except UpstreamAborted as aborted:
+        raise aborted.refusal() from aborted
+    if (
+        first.startswith(b"data:")
+        and b"\n\n" in first
+        and first.find(b"response.", 0, EDGE) < 0
+        and first.find(b"error", 0, EDGE) < 0
+        and first.find(b"error", -EDGE) < 0
+    ):
+        reading.feed(first)
+        return first
+    answer.unread(first)
+    return None
 
 
 async def beginning(answer: UpstreamResponse, reading: ResponseObserver) -> bytes:
