@@ -235,3 +235,25 @@ def test_a_header_beyond_ascii_passes_as_its_bytes(plain):
     serving, seen = plain
     call(serving.url, "GET", "/v1/models", headers={"x-title": "caf\u00e9".encode().decode("latin-1")})
     assert b"x-title: caf\xc3\xa9\r\n" in seen[0][0].lower()
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/moderations"])
+@pytest.mark.parametrize("status", [b"101 Switching Protocols", b"999 Request Denied"])
+def test_a_status_that_no_request_over_http_may_get_is_told_as_an_error_of_the_provider(path, status):
+    answer = b"HTTP/1.1 %s\r\nupgrade: x\r\nconnection: upgrade\r\ncontent-length: 2\r\n\r\n{}" % status
+    with upstream(lambda head, body: answer) as (url, _), Serving(
+        GatewaySettings(upstreams={"openai": url}, port=0)
+    ) as serving:  # fmt: skip
+        got, headers, data = call(serving.url, path=path, body=BODY)
+    assert (got, headers["x-refold-reason"]) == (502, "upstream_down")
+    assert status[:3] in data
+
+
+def test_what_was_not_modified_is_told_without_a_body_and_the_connection_goes_on(caplog):
+    answer = b"HTTP/1.1 304 Not Modified\r\netag: x\r\ncontent-length: 99\r\n\r\n"
+    with upstream(lambda head, body: answer) as (url, _), Serving(
+        GatewaySettings(upstreams={"openai": url}, port=0)
+    ) as serving:  # fmt: skip
+        data = raw(serving.url, 2 * request(b"/v1/models", method=b"GET", body=b""), wait=1)
+    assert data.count(b"HTTP/1.1 304") == 2
+    assert "internal error" not in caplog.text

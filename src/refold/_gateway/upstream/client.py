@@ -62,6 +62,7 @@ MAX_REMEMBERED = 1_024  # addresses
 VERSION = re.compile(r"/v\d+(?:alpha|beta)?$")
 KEY_HEADERS = {"openai": b"authorization", "anthropic": b"x-api-key", "gemini": b"x-goog-api-key"}
 AZURE = ".azure.com"  # which takes keys, unlike the tokens of its directory, in a header of its own
+NOT_MODIFIED = 304
 LINE_ENDS = re.compile(rb"[\r\n\0]")
 AUTOMATIC = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")  # headers that aiohttp adds if they are missing
 
@@ -138,20 +139,20 @@ class Upstream:
         """Send a request and return the response with its body still to be read.
 
         Raises:
-            GatewayError: upstream cannot be reached or has no valid certificate (502), or does not respond in time
-                (504).
+            GatewayError: upstream cannot be reached, has no valid certificate or answers with no status of a response
+                (502), or does not respond in time (504).
         """
         begun, attempt = monotonic(), Attempt()
         try:
             try:
-                return UpstreamResponse(await self._request(self._session, method, url, headers, body))
+                return _checked(await self._request(self._session, method, url, headers, body))
             except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
                 repeatable = body is None or isinstance(body, bytes)
                 if not (repeatable and attempt.may_repeat) or monotonic() - begun > STALE:
                     raise
             if self._unpooled is None:
                 self._unpooled = self._new_session(aiohttp.TCPConnector(force_close=True, ttl_dns_cache=300))
-            return UpstreamResponse(await self._request(self._unpooled, method, url, headers, body))
+            return _checked(await self._request(self._unpooled, method, url, headers, body))
         except TimeoutError as error:
             message = "the provider did not answer in time: try again, or start with a longer --timeout"
             raise GatewayError(504, message, "upstream_timeout") from error
@@ -225,6 +226,18 @@ class Upstream:
         return self._proxies[url.host]
 
 
+def _checked(response: aiohttp.ClientResponse) -> UpstreamResponse:
+    """Return a response that may be the one to a request over HTTP.
+
+    Raises:
+        GatewayError: its status begins another protocol, which nobody has asked for, or is none (502).
+    """
+    if not 200 <= response.status < 600:
+        response.close()
+        raise GatewayError(502, f"the provider answered with the status {response.status}: try again", "upstream_down")
+    return UpstreamResponse(response)
+
+
 async def _parts(body: bytes) -> AsyncIterator[bytes | memoryview]:
     """Yield a body in parts, none of which is copied."""
     view = memoryview(body)
@@ -261,8 +274,11 @@ def sendable(headers: Headers) -> CIMultiDict[str]:
 
 
 def from_upstream(response: UpstreamResponse | UpgradeResponse) -> Headers:
-    """Return the headers of a response as the client gets them; a length that upstream stated stays."""
-    return [(low, value) for name, value in response.raw_headers if (low := _back(name))]
+    """Return the headers of a response as the client gets them; the length of a body that upstream stated stays."""
+    headers = [(low, value) for name, value in response.raw_headers if (low := _back(name))]
+    if response.status != NOT_MODIFIED:
+        return headers
+    return [header for header in headers if header[0] != b"content-length"]  # of what the client has already
 
 
 def _text(value: bytes) -> str:
