@@ -108,6 +108,12 @@ PROGRAMS = {
         AGENTS["codex"].tools.run, AGENTS["codex"].environment, partial(write_codex_settings, name="OpenAI"),
         more=lambda task: [("codex", "exec", "--skip-git-repo-check", *COMPACTING, "resume", "--last", task)], folder="codex",
     ),
+    "codex-websocket": Program(  # as codex-native, with new items alone over one connection
+        ("@openai/codex@0.171.0",), 48_000,
+        lambda task: ("codex", "exec", "--skip-git-repo-check", *COMPACTING, task),
+        AGENTS["codex"].tools.run, AGENTS["codex"].environment, partial(write_codex_settings, name="OpenAI", websocket=True),
+        more=lambda task: [("codex", "exec", "--skip-git-repo-check", *COMPACTING, "resume", "--last", task)], folder="codex",
+    ),
     "opencode": Program(
         ("opencode-ai@1.18.33",), 32_000,
         lambda task: ("opencode", "run", "-m", "openai/gpt-4o", task),

@@ -49,7 +49,7 @@ def test_the_body_of_a_client_that_asks_for_http2_is_not_lost(plain, at):
 def test_a_websocket_is_refused_in_words_and_reaches_nobody(plain):
     serving, seen = plain
     asked = b"connection: keep-alive, Upgrade\r\nupgrade: websocket\r\nsec-websocket-key: eA==\r\n"
-    said = raw(serving.url, request(b"/v1/responses", asked, body=b"", method=b"GET"), wait=0.5)
+    said = raw(serving.url, request(b"/v1/chat/completions", asked, body=b"", method=b"GET"), wait=0.5)
     assert said.startswith(b"HTTP/1.1 426 ")
     assert b"no WebSocket" in said
     assert not seen

@@ -53,14 +53,14 @@ def _claude_code_script(run: Run) -> list[Step]:
     ]
 
 
-def write_codex_settings(run: Run, name: str = "scripted") -> None:
+def write_codex_settings(run: Run, name: str = "scripted", *, websocket: bool = False) -> None:
     """Write Codex's settings; a provider with the name OpenAI is asked to compact by itself."""
     run.write(
         ".codex/config.toml",
         'model = "gpt-5"\nmodel_provider = "scripted"\napproval_policy = "never"\nsandbox_mode = "danger-full-access"\n'
         "check_for_update_on_startup = false\n[analytics]\nenabled = false\n[feedback]\nenabled = false\n"
         f'[model_providers.scripted]\nname = "{name}"\nbase_url = "{run.url}/v1"\n'
-        'wire_api = "responses"\nenv_key = "OPENAI_API_KEY"\n',
+        f'wire_api = "responses"\nenv_key = "OPENAI_API_KEY"\nsupports_websockets = {str(websocket).lower()}\n',
     )
 
 

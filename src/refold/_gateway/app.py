@@ -30,6 +30,7 @@ from refold._gateway.page import PAGE, GatewayMemory, gateway_page, is_page
 from refold._gateway.page_acts import GatewayActs
 from refold._gateway.proxy import Exchanges
 from refold._gateway.recall.deferred import DeferredRecall
+from refold._gateway.responses_socket import ResponsesSocket, request_scope
 from refold._gateway.server.asgi import (
     CLOSE,
     BodyMemory,
@@ -41,7 +42,14 @@ from refold._gateway.server.asgi import (
     receive_in_time,
     too_large,
 )
-from refold._gateway.server.auth import ANYBODY, Auth, check_path, client_of, reject_duplicate_headers
+from refold._gateway.server.auth import (
+    ANYBODY,
+    Auth,
+    check_path,
+    check_same_origin,
+    client_of,
+    reject_duplicate_headers,
+)
 from refold._gateway.server.connection import connection_of
 from refold._gateway.server.ownership import ClaimingSend, Ownership
 from refold._gateway.server.relay import WhileConnected, relay
@@ -121,6 +129,7 @@ class Gateway:
         self.settings = settings
         self.tracker = ConversationTracker(settings.memory)
         self._bodies = BodyMemory(settings.body_memory)
+        self._histories = BodyMemory(settings.body_memory)  # of WebSockets, which hold them while nothing is asked
         self.metrics = Metrics(self.tracker, self._bodies)
         self._auth = Auth(settings)
         self._budgets = Budgets(settings)
@@ -147,6 +156,8 @@ class Gateway:
                 self.running -= 1
                 if connection is not None:
                     connection.request_ended()
+        elif scope["type"] == "websocket":
+            await self._serve_socket(scope, receive, send)
 
     @asynccontextmanager
     async def _lifespan(self, app: object) -> AsyncIterator[None]:
@@ -293,6 +304,23 @@ class Gateway:
             state = {**scope.get("state", {}), **state}
             await self._admin.app({**head.scope, "path": unquote(head.path), "state": state}, receive, send)
 
+    async def _serve_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a WebSocket of the Responses API, once its handshake is admitted; each message is admitted again."""
+        request = request_scope(scope)
+        try:
+            self._check_draining(scope["path"])
+            check_same_origin(dict(request["headers"]))  # no browser asks before it opens a WebSocket elsewhere
+            head = self._read_head(request)
+            if head.serves != "chat" or head.route.dialect.format != "openai-responses" or head.route.kind != "chat":
+                raise _no_socket()
+        except GatewayError as error:
+            provider = _route_of(request).dialect.provider
+            self.metrics.refused(provider, error.code)
+            await error_response(provider, error)(scope, receive, send)
+            return
+        with self._histories.share(head.client) as share:
+            await ResponsesSocket(self, request, receive, send, share).run()
+
     def _read_head(self, scope: Scope) -> _RequestHead:
         """Return what the head of a request says, if it may be served.
 
@@ -361,8 +389,7 @@ class Gateway:
         )
         check_path(admission.path)
         if asks_for_websocket(scope, headers) and not REALTIME.fullmatch(admission.path):
-            message = "this gateway takes no WebSocket but those of the realtime API: send the request over HTTP"
-            raise GatewayError(426, message, "websocket")
+            raise _no_socket()
         return admission
 
     async def _forward(
@@ -544,6 +571,11 @@ def names_ids(stored: StoredPath | None, headers: Headers) -> bool:
 def names_images(path: str) -> bool:
     """Tell whether a path changes images, which may be files that a provider stores."""
     return unquote(path).rstrip("/").lower().endswith("/images/edits")
+
+
+def _no_socket() -> GatewayError:
+    message = "this gateway takes no WebSocket but of the Responses and the realtime API: send the request over HTTP"
+    return GatewayError(426, message, "websocket")
 
 
 def asks_for_websocket(scope: Scope, headers: dict[bytes, bytes]) -> bool:

@@ -12,7 +12,7 @@ from refold.core._json import Json, mapping, objects
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["compacted_message", "compacted_response", "compaction_result", "event_bytes", "message_events",
+__all__ = ["compacted_message", "compaction_result", "event_bytes", "local_response", "message_events",
            "opening_events", "response_events"]  # fmt: skip
 
 NONE_USED: Json = {"input_tokens": 0, "output_tokens": 0, "cache_creation_input_tokens": 0,
@@ -51,8 +51,8 @@ def opening_events(block: Json) -> list[Json]:
     ]
 
 
-def compacted_response(id: str, model: str, item: Json, request: Any) -> Json:
-    """Return OpenAI's response that holds a compaction item alone; `request` is what it answers, as a mapping.
+def local_response(id: str, model: str, output: list[Json], request: Any) -> Json:
+    """Return OpenAI's response to a request that no model has answered; `request` is read as a mapping.
 
     It has every field that the schema of Open Responses requires, with the provider's default where the request has
     none. Nobody stores it.
@@ -65,7 +65,7 @@ def compacted_response(id: str, model: str, item: Json, request: Any) -> Json:
     return {
         "id": f"resp_{id}", "object": "response", "created_at": now, "completed_at": now, "status": "completed",
         "background": False, "error": None, "frequency_penalty": 0.0, "incomplete_details": None, "model": model,
-        "output": [item], "presence_penalty": 0.0, "previous_response_id": None,
+        "output": output, "presence_penalty": 0.0, "previous_response_id": None,
         "reasoning": {"effort": None, "summary": None, **mapping(request.get("reasoning"))}, "store": False,
         "text": {"format": {"type": "text"}, **mapping(request.get("text"))},
         "tools": [_tool(each) for each in objects(request.get("tools"))], "top_logprobs": 0, "usage": _usage(0, 0),
@@ -74,14 +74,14 @@ def compacted_response(id: str, model: str, item: Json, request: Any) -> Json:
 
 
 def response_events(response: Json) -> list[Json]:
-    """Return a response with a compaction item as the events of its stream."""
+    """Return a response that no model has made as the events of its stream."""
     begun = {**response, "status": "in_progress", "completed_at": None, "output": [], "usage": None}
-    place = {"output_index": 0, "item": response["output"][0]}
+    places = [{"output_index": index, "item": item} for index, item in enumerate(response["output"])]
+    names = "response.output_item.added", "response.output_item.done"
     events: list[Json] = [
         {"type": "response.created", "response": begun},
         {"type": "response.in_progress", "response": begun},
-        {"type": "response.output_item.added", **place},
-        {"type": "response.output_item.done", **place},
+        *({"type": name, **place} for place in places for name in names),
         {"type": "response.completed", "response": response},
     ]
     return [{**event, "sequence_number": number} for number, event in enumerate(events)]

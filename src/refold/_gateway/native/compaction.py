@@ -28,9 +28,9 @@ from refold import policies
 from refold._gateway.conversations.planner import CompactionAborted
 from refold._gateway.native.answers import (
     compacted_message,
-    compacted_response,
     compaction_result,
     event_bytes,
+    local_response,
     message_events,
     response_events,
 )
@@ -348,7 +348,7 @@ class NativeExchange:
         if self._format == "anthropic":
             whole = compacted_message(id, self._model, item, self._applied if self.wish.reports else None)
         else:
-            whole = compacted_response(id, self._model, item, self._body)
+            whole = local_response(id, self._model, [item], self._body)
         if self._body.get("stream") is not True:
             return _json(whole, facts)
         events = message_events(whole) if self._format == "anthropic" else response_events(whole)

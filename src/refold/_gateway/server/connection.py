@@ -1,13 +1,15 @@
 """Connections of clients: limits for the head of a request, the parser for it, and notice of a disconnect.
 
-Theory of operation. uvicorn has two parsers. httptools takes 0.14 ms less for a request, but it sets no limit to a
-head, loses the body of a request that offers another protocol, and takes the trailers of a body for headers. h11 does
-none of this. `ClientConnection` stands between the event loop and uvicorn's protocols. It uses only the interfaces that
-asyncio defines between a transport and a protocol, and the `state` that ASGI passes from a server to each request:
+Theory of operation. uvicorn has two parsers of HTTP. httptools takes 0.14 ms less for a request, but it sets no limit
+to a head, loses the body of a request that offers another protocol, and takes the trailers of a body for headers. h11
+does none of this. `ClientConnection` stands between the event loop and uvicorn's protocols. It uses only the interfaces
+that asyncio defines between a transport and a protocol, and the `state` that ASGI passes from a server to each request:
 
                  +--- plain: the head, and as many bytes as its content-length says, to httptools ---+
                  |                                                                                   |
     collect a head, at most 64 KB, for at most 20 s <--- the response is complete -------------------+
+                 |
+                 +--- the handshake of a WebSocket that is served here: all bytes to uvicorn's protocol for WebSockets
                  |
                  +--- anything else: all bytes to h11, for the rest of the connection
 
@@ -42,6 +44,9 @@ MAX_WAITING = 64 * 1024  # bytes that wait for the end of the request before the
 STATE = "refold.connection"
 HEAD_END = re.compile(rb"\n\r?\n")
 PLAIN = re.compile(rb'[A-Z]+ /[!"$-~]* HTTP/1\.1\r\n')
+# the Responses API's WebSockets, which are answered here; those of other APIs are carried to the provider, or refused
+SOCKET = re.compile(rb"GET (?:/[!->@-~]*)?/responses(?:\?[!-~]*)? HTTP/1\.1\r\n")
+OFFERED = re.compile(rb"\nupgrade:[ \t]*websocket[ \t]*\r", re.I)
 LENGTH = re.compile(rb"\ncontent-length: ?(\d{1,15})\r")
 LONGEST_NUMBER = 15  # digits
 STOPPED = 30.0  # seconds without reading after which a client has stopped, where others need what its request holds
@@ -54,6 +59,7 @@ class ClientConnection(asyncio.Protocol):
     unread: float  # seconds for which a client may read nothing of what waits for it
     fast: type[asyncio.Protocol]
     strict: type[asyncio.Protocol]
+    socket: type[asyncio.Protocol]
 
     def __init__(self, **arguments: Any) -> None:
         arguments["app_state"] = {**arguments["app_state"], STATE: self}
@@ -198,12 +204,18 @@ class ClientConnection(asyncio.Protocol):
                 self._await_head()
                 return
             if end is None:
-                self._use_strict_parser(data[: MAX_HEAD + 1])  # which rejects it
+                self._replace_parser(self.strict, data[: MAX_HEAD + 1])  # which rejects it
                 return
-            last = _plain_head(data[: end.end()])
+            text = data[: end.end()]
+            last = _plain_head(text)
             if last is None:
                 self._await_head()
-                self._use_strict_parser(data)
+                if SOCKET.match(text) and OFFERED.search(text):
+                    self._requests = 1  # to the end of the connection
+                    self._stop_timer()
+                    self._replace_parser(self.socket, data)
+                else:
+                    self._replace_parser(self.strict, data)
                 return
             self.known_head, self._last_head, known = None, last, (end.end(), last.length)
         start, length = known
@@ -219,14 +231,14 @@ class ClientConnection(asyncio.Protocol):
         else:
             self._protocol.data_received(data if size == len(data) else data[:size])
 
-    def _use_strict_parser(self, data: bytes) -> None:
+    def _replace_parser(self, protocol: type[asyncio.Protocol], data: bytes) -> None:
         """Replace the fast parser, which has no request, for this data and the rest of the connection."""
         previous = self._protocol
         self._view = self._view.replaced()
         previous.connection_lost(None)
         self._is_strict = True
         self.known_head = self._last_head = None  # whose heads are not compared
-        self._protocol = self.strict(**self._arguments)
+        self._protocol = protocol(**self._arguments)
         self._protocol.connection_made(self._view)
         self._waiting = b""
         self._protocol.data_received(data)
@@ -393,14 +405,15 @@ def client_connection(seconds: float, unread: float) -> type[ClientConnection]:
 
     It allows so many seconds for a head, and as many as `unread` without that the client reads what waits for it.
     """
-    parsers = {"fast": _protocol_class("httptools"), "strict": _protocol_class("h11")}
+    fast, strict = _config("httptools").http_protocol_class, _config("h11")
+    parsers = {"fast": fast, "strict": strict.http_protocol_class, "socket": strict.ws_protocol_class}
     return type("BoundedConnection", (ClientConnection,), {"seconds": seconds, "unread": unread, **parsers})
 
 
-def _protocol_class(name: Literal["httptools", "h11"]) -> type[asyncio.Protocol]:
-    config = uvicorn.Config(_no_application, http=name, log_config=None)
+def _config(name: Literal["httptools", "h11"]) -> uvicorn.Config:
+    config = uvicorn.Config(_no_application, http=name, ws="websockets-sansio", log_config=None)
     config.load()
-    return config.http_protocol_class
+    return config
 
 
 async def _no_application(scope: Scope, receive: Receive, send: Send) -> None:

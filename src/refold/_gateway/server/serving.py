@@ -86,6 +86,7 @@ class Serving:
         self.gateway = Gateway(settings)
         config = uvicorn.Config(
             self.gateway, log_config=None, log_level="critical", access_log=False, lifespan="on",
+            ws_max_size=settings.max_body, ws_per_message_deflate=False,
             ws="none", http=client_connection(settings.head_timeout, settings.timeout),
             h11_max_incomplete_event_size=MAX_HEAD, loop="uvloop", timeout_graceful_shutdown=5, server_header=False,
             date_header=False, proxy_headers=False, timeout_keep_alive=75,
