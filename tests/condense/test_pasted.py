@@ -4,6 +4,7 @@ import pytest
 
 from refold import compact
 from refold._condense.pasted import without_pasted
+from refold._condense.pins import pins_of
 
 CUT = "[… 12 lines left out …]"
 LIMITS = [f"Never change the table of module {name} by hand." for name in ("north", "south", "east", "west")]
@@ -57,3 +58,26 @@ def test_what_stands_behind_lines_that_are_left_out_is_the_users_up_to_the_next_
     assert [line for line in own if line not in left] == []
     assert "a" not in left
     assert "c" not in left
+
+
+ADDRESS = "https://forum.example.org/t/pushes-are-disabled/1"
+COMMENT = "{0}\n•\n{1}d ago\nYou must never adopt a package of which you do not know who made it.\nReply\nShare\n\n"
+PAGE = "".join(COMMENT.format(f"user{number}", number) for number in range(20))
+
+
+def test_what_a_browser_showed_of_a_page_is_pasted_and_the_words_around_it_are_the_user_s():
+    text = f"Write a post about this, and never name a user.\n\n{ADDRESS}\n\n{PAGE}\n\nKeep it under 500 words."
+    assert pins_of(text) == ("Write a post about this, and never name a user.", "Keep it under 500 words.")
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        "".join(f"Module {number} must never write to the table of module {number + 1}.\n" for number in range(90)),
+        "".join(f"- never rename m{number}\n" for number in range(90)),
+        PAGE[:400],
+    ],
+)
+def test_what_people_write_behind_an_address_is_their_own(behind):
+    text = f"Port this:\n{ADDRESS}\n\n{behind}\n\nTell me when it is done."
+    assert without_pasted(text) == text
