@@ -1,6 +1,6 @@
 import pytest
 
-from refold._condense.digest.conclusions import CHANGED, REVERSED, decisions, verdicts
+from refold._condense.digest.conclusions import CHANGED, REVERSED, decisions, tried, verdicts
 from refold._condense.digest.render import digest_text
 from refold.testing import talk, view_of
 
@@ -214,3 +214,17 @@ def test_the_place_of_a_finding_in_a_file_that_was_changed_later_has_no_line():
     assert verdicts(transcript, transcript.messages, ()) == ("The `load` call stands in src/a.py and works.",)
     unchanged = judged("The `load` call stands in src/a.py:35 and works.")
     assert unchanged == ("The `load` call stands in src/a.py:35 and works.",)
+
+
+def test_where_an_answer_thinks_aloud_its_short_steps_are_no_verdicts():
+    steps = "`load` calls `read`. So `read` gets the path of the cache. `save` locks. `rest` does nothing."
+    telling = "The cache of `load` is never cleared when a row is deleted."
+    assert judged(f"{steps} {telling}") == (telling,)
+    assert judged(f"`load` calls `read`. {telling}") == (telling, "`load` calls `read`.")
+
+
+@pytest.mark.parametrize("beginning", ["If it fails", "(If this fails", "Wenn es fails", "Si it fails"])
+def test_what_is_only_supposed_to_fail_was_not_tried(beginning):
+    sentence = f"{beginning} with three actions found, the parser splits the lines."
+    transcript = talk("u: go", f"a: {sentence} The call failed with two actions found in one block.", "u: on")
+    assert tried(transcript, transcript.messages) == ("The call failed with two actions found in one block. (turn 1)",)

@@ -86,3 +86,21 @@ def test_an_outcome_is_whole_sentences_within_its_length():
     (line,) = outcome_lines(talk("u: go", f"a: {sentences}", "u: and now?"), ())
     assert line.endswith("to read one file only.")
     assert len(line) < 300
+
+
+def test_with_room_for_more_an_answer_is_told_with_its_whole_list_and_the_request_in_more_words():
+    request = "rename every table and every index of the store " * 4
+    items = "\n".join(f"- `table_{number}` is called `store_table_{number}` now" for number in range(8))
+    transcript = talk(f"u: {request}", f"a: Renamed all tables:\n{items}", "u: on")
+    (line,), (full,) = outcome_lines(transcript, ()), outcome_lines(transcript, (), full=True)
+    assert "… → Renamed all tables: `table_0`" in line
+    assert "`table_7`" not in line
+    assert f"turn 1: {request.strip()} → Renamed all tables: `table_0` is called" in full
+    assert full.endswith("`table_7` is called `store_table_7` now")
+
+
+def test_a_sentence_that_is_too_long_ends_at_a_clause_and_not_within_one():
+    clauses = ", ".join(f"the step number {number} of the plan reads `part_{number}`" for number in range(12))
+    (line,) = ending(f"Done, `load` is fast now because {clauses}.")
+    assert line.endswith("` …")
+    assert line.count("`") % 2 == 0

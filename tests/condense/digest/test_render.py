@@ -263,3 +263,30 @@ def test_a_name_in_place_of_a_value_is_no_value():
     work = talk("u: go", "a: It takes key = row_key. And port = 8080 is open.", "u: next")
     found = sections(digest_text(view_of(work, window=20_000), work.messages[:-1]))
     assert found["## Values"] == ["- port = 8080"]
+
+
+def test_a_scratch_file_of_which_nothing_says_what_it_is_for_is_not_told():
+    write = json.dumps({"command": "sort names > /tmp/names.txt"})
+    work = talk(
+        "u: go", f"a: now | bash({write}) as c | edit(src/a.py) as d", "t: c = ok", "t: d = ok", "a: Done.", "u: on"
+    )
+    found = sections(digest_text(view_of(work, window=20_000), work.messages[:-1]))
+    assert found["## Files changed"] == ["- src/a.py (turn 1)"]
+
+
+def test_answers_are_told_in_more_words_only_where_much_of_the_conversation_has_room():
+    items = "\n".join(f"- `table_{number}` is called `store_table_{number}` now" for number in range(8))
+    filler = "\n".join(f"line {number} of the log tells nothing" for number in range(1_500))
+    work = talk(
+        "u: Rename all.",
+        f"a: Renamed all tables:\n{items}",
+        "u: on",
+        "a: now | read(a.log) as c",
+        f"t: c = {filler}",
+        "u: go",
+    )
+    room, narrow = (
+        digest_text(view_of(work, window=window), work.messages[:-1], limit=4_000) for window in (40_000, 6_000)
+    )
+    assert "`table_7` is called" in room
+    assert "`table_7` is called" not in narrow

@@ -110,6 +110,11 @@ GOES_WITH = re.compile(
     r"(?:and|but|then|however|also|ah+|oh|wait|hm+|ok(?:ay)?|good|great|perfect|yes|no|now|maybe|actually|well|if)\b",
     re.I,
 )
+FOLLOWS = re.compile(  # how one begins that only goes with what was thought before it, where much is thought
+    r"\W*(?:so|or|since|hence|thus|therefore|because|und|aber|dann|weil|denn|et|mais|donc|car|y|pero|así que|porque|"
+    r"mas|então|ma|quindi|perché|и|но|значит|потому)\b|所以|因此|但是|因为|だから|しかし|なので|그래서|하지만",
+    re.I,
+)
 SEEMS = re.compile(r"(?:it (?:seems|appears|looks)|what (?:this|that|it)) ?\b", re.I)  # or a limit
 DESCRIBES = re.compile(  # what anybody sees at once
     r"\b(?:quite|very|fairly|rather) (?:large|long|complex|big)\b|"
@@ -192,6 +197,9 @@ MEANS = re.compile(  # of the next step
 )
 LEADS = re.compile(r"^(?:THOUGHT|Thought|Reasoning|Analysis)\s*: *")  # in front of what some agents say before a call
 FEWEST = 8  # words of a choice that names no item and can be understood still
+# Verdicts of one answer from which it thinks aloud; then one of fewer words is a step of that ("`get` calls `load`.").
+MANY, TELLING = 4, 6
+SUPPOSING = re.compile(r"\(?(?:(?:and|but|so) )?(?:if|wenn|falls|si|se|если)\b|如果|もし", re.I)  # a beginning
 # What was going on when it was said, or was to come: in an earlier turn that has come to an end.
 PASSING = re.compile(
     r"\b(?:(?:is|are|am|['’]s|['’]re) (?:now |still |currently |just |already )?[a-z]{2,}ing|currently|right now|still|"
@@ -301,7 +309,7 @@ def verdicts(transcript: Transcript, messages: Sequence[Message], standing: Sequ
             for verdict in _verdicts(message):
                 if not (
                     verdict.line in others
-                    or (message.id not in ends and GOES_WITH.match(verdict.line))
+                    or (message.id not in ends and (GOES_WITH.match(verdict.line) or _is_step(message, verdict.line)))
                     or verdict.items in judged
                     or any(len(items & verdict.items) >= SAME for items in denied)
                     or (is_past and PASSING.search(verdict.line))
@@ -317,6 +325,12 @@ def verdicts(transcript: Transcript, messages: Sequence[Message], standing: Sequ
             break
     way = tuple(on_the_way.values())
     return (*way[:LATELY], *ending.values(), *way[LATELY:])
+
+
+def _is_step(message: Message, sentence: str) -> bool:
+    """Tell whether a sentence is a step of what an answer thinks aloud, and says little alone."""
+    short = sentence.isascii() and len(sentence.split()) < TELLING
+    return len(_verdicts(message)) >= MANY and (short or FOLLOWS.match(sentence) is not None)
 
 
 def _of_turn(transcript: Transcript, message: Message) -> str:
@@ -381,7 +395,9 @@ def _tried(message: Message) -> tuple[str, ...]:
     return tuple(
         one_line(sentence, LONGEST)
         for sentence in reversed(_sentences(message, TRYING))
-        if TRIED.search(sentence) and not (TALK.search(sentence) or MEANS.search(sentence) or SEEMS.match(sentence))
+        if TRIED.search(sentence)
+        and not (TALK.search(sentence) or MEANS.search(sentence))
+        and not (SEEMS.match(sentence) or SUPPOSING.match(sentence))
     )
 
 

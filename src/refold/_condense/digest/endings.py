@@ -37,6 +37,7 @@ __all__ = ["REVERTS", "carried_out", "outcome_lines", "rejected_turns", "rejecti
 BEHIND = 12  # messages behind a turn in the middle of work in which it is answered
 MOST = 150  # lines of one sort that are looked for
 REQUEST, EACH = 110, 80  # characters of a request, and of each of two that one answer ended
+FULL = 3  # times as many where there is room
 SHORTER = 130  # characters of how a turn ended, where that stands below, too
 UPON = 80  # characters of the question that a turn answers, or of the request that it goes on with
 QUOTED = 120  # characters of the words that reject something
@@ -208,8 +209,8 @@ def carried_out(transcript: Transcript) -> frozenset[int]:
     )
 
 
-def outcome_lines(transcript: Transcript, staying: Sequence[Message]) -> tuple[str, ...]:
-    """Return what was asked and how it ended for each turn that an answer ended, newest first.
+def outcome_lines(transcript: Transcript, staying: Sequence[Message], *, full: bool = False) -> tuple[str, ...]:
+    """Return what was asked and how it ended for each turn that an answer ended, newest first: `full` in more words.
 
     Of an answer that stays whole in the view less is told, and nothing where no work was done in its turn, or where its
     request stays whole as well.
@@ -223,11 +224,11 @@ def outcome_lines(transcript: Transcript, staying: Sequence[Message]) -> tuple[s
         if len(lines) >= MOST:
             break
         stays = _stays(each.answer, whole)
-        request = _request_line(transcript, each)
+        request = _request_line(transcript, each, FULL if full else 1)
         if each.rejection:
             how = _how_rejected(each.rejection, "its answer was rejected in")
             lines.append(f"{request} → {how} user turn {each.rejected_in}")
-        elif outcome := _outcome(each):
+        elif outcome := _outcome(each, full=full and not stays):
             outcome = _with_replaced(outcome, each.turn, values)
             if not stays:
                 lines.append(f"{request} → {outcome}")
@@ -287,10 +288,10 @@ def rejections(transcript: Transcript) -> tuple[str, ...]:
     return tuple(islice(lines, MOST))
 
 
-def _request_line(transcript: Transcript, ending: Ending) -> str:
+def _request_line(transcript: Transcript, ending: Ending, times: int) -> str:
     """Return what was asked: of a short turn with the question or the request that it answers."""
     numbers = turn_numbers(transcript)
-    length = EACH if ending.then else REQUEST
+    length = times * (EACH if ending.then else REQUEST)
     words = f"turn {ending.turn}: {_request(transcript, ending.request, length)}"
     question = question_before(transcript, ending.request)[0]
     if question:
@@ -311,15 +312,15 @@ def _request(transcript: Transcript, message: Message, length: int) -> str:
     return f"{one_line(text, length)}{f' (replaced in user turn {max(later)})' if later else ''}"
 
 
-def _outcome(ending: Ending) -> str:
+def _outcome(ending: Ending, *, full: bool = False) -> str:
     """Return how a turn ended: what was done in it, or what answers its question.
 
     A question in the middle of work is answered by what was said or changed next, not by what ends the work.
     """
     if not _is_question(ending.request):
-        return deed(ending.answer)
+        return deed(ending.answer, full=full)
     if not ending.behind:
-        return reply(ending.answer)
+        return reply(ending.answer, full=full)
     answer = next((each for each in ending.behind if each.role == "assistant" and text_of(each).strip()), None)
     changed = next((path for each in ending.behind for call in each.calls for path in writes(call)), "")
     gist = reply(answer) if answer else ""

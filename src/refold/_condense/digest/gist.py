@@ -10,11 +10,10 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from refold._condense.call_outline import one_line
 from refold._condense.digest.agreement import WORD
-from refold._condense.digest.announcements import HEADING, SENTENCE, announces
+from refold._condense.digest.announcements import HEADING, SENTENCE, announces, whole_sentences
 from refold._condense.digest.answers import YES_NO
-from refold._condense.digest.conclusions import FENCED, prose
+from refold._condense.digest.conclusions import FENCED, SUPPOSING, prose
 from refold._condense.digest.findings import no_work
 from refold._condense.digest.identifier_kinds import kind_of
 from refold._salience.atoms import names_of
@@ -27,11 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = ["BRIEF", "DID", "deed", "names_something", "reply", "sentences_of_answer", "tells"]
 
-ANSWER = 260  # characters of how a turn ended
+ANSWER, FULL = 260, 700  # characters of how a turn ended, and of that where there is room for more
 LINK = re.compile(r"\[([^\[\]\n]+)\]\([^)\s]+\)")
 FRAGMENT = re.compile(r"^[ \t]*(?:[-*+•>|]|\(?\d{1,3}[.)])[ \t]+\S.*(?:\n[ \t]{2,}\S.*)*$|^\|.*$", re.M)
 ITEMS = 4  # items of a list that are an answer, where it says nothing else
-SUPPOSING = re.compile(r"(?:(?:and|but|so) )?(?:if|wenn|falls|si|se|если)\b|如果|もし", re.I)
 NUMBERING = re.compile(r"\(?\d{1,3}[.)]?")
 SENTENCE_ENDS = (".", "!", "?", "。", "！", "？", ".`", '."', ".)")
 LEFT_OPEN = re.compile(
@@ -44,7 +42,7 @@ INTRODUCING = (":", "：", "?", "？")  # of what introduces or asks
 READ = 100_000  # characters of an answer in which its result is looked for
 TELLING = 60  # characters of a sentence that tells something even where it names nothing
 LONGEST = 400  # characters of the first sentence of an outcome, where that is longer than an outcome
-WITH_ITEMS = 3  # items of a list behind a sentence that tells what was done
+WITH_ITEMS, ALL_ITEMS = 3, 8  # items of a list behind a sentence that tells what was done
 TAGGED = re.compile(
     r"^[ \t]*(?:<([a-z][\w-]*)\b[^>\n]*>(?:(?s:.{0,4000}?)</\1>|.*)|::[\w-]+\{.*)", re.M
 )  # for a harness
@@ -81,19 +79,37 @@ CLOSES = re.compile(
 )
 
 
-@memoized
-def deed(message: Message) -> str:
-    """Return the gist of an answer to what was to be done."""
-    return _gist(message, is_question=False)
+def deed(message: Message, *, full: bool = False) -> str:
+    """Return the gist of an answer to what was to be done: `full` with more sentences and items behind it."""
+    return _full_deed(message) if full else _deed(message)
+
+
+def reply(message: Message, *, full: bool = False) -> str:
+    """Return the gist of an answer to a question: `full` with more sentences and items behind it."""
+    return _full_reply(message) if full else _reply(message)
 
 
 @memoized
-def reply(message: Message) -> str:
-    """Return the gist of an answer to a question."""
-    return _gist(message, is_question=True)
+def _deed(message: Message) -> str:
+    return _gist(message, ANSWER, WITH_ITEMS, is_question=False)
 
 
-def _gist(message: Message, *, is_question: bool) -> str:
+@memoized
+def _full_deed(message: Message) -> str:
+    return _gist(message, FULL, ALL_ITEMS, is_question=False)
+
+
+@memoized
+def _reply(message: Message) -> str:
+    return _gist(message, ANSWER, WITH_ITEMS, is_question=True)
+
+
+@memoized
+def _full_reply(message: Message) -> str:
+    return _gist(message, FULL, ALL_ITEMS, is_question=True)
+
+
+def _gist(message: Message, room: int, most: int, *, is_question: bool) -> str:
     """Return the first sentence of an answer that tells a result, with items that name something, as one line.
 
     Nothing of what is no answer. What was asked is answered by the first sentence that says something; of what was to
@@ -108,24 +124,25 @@ def _gist(message: Message, *, is_question: bool) -> str:
     telling = [*filter(tells, sentences)]
     fragments = FRAGMENT.findall(text)
     items = [*filter(tells, chain.from_iterable(map(_of_item, fragments)))]
-    if not telling and not HEADING.search(text) and len(fragments) <= ITEMS:
-        return _fitted(items, "; ")
+    if not telling and not HEADING.search(text) and len(fragments) <= max(ITEMS, most):
+        return _fitted(items, room, "; ")
     if is_question and sentences and CLOSED.match(sentences[0]):
-        return _fitted((sentences[0], *(each for each in telling if each != sentences[0])))
+        return _fitted((sentences[0], *(each for each in telling if each != sentences[0])), room)
     if not is_question and (did := [*filter(DID.search, telling)]):
         behind = [*filter(tells, chain.from_iterable(map(_of_item, _listed_behind(text, did[0]))))]
         introduces = did[0].endswith(INTRODUCING)
         following = (each for each in telling[telling.index(did[0]) + 1 :] if each not in did)
         listed = behind if introduces else [*filter(names_something, behind)]
-        return _fitted((_fitted((did[0], *listed[:WITH_ITEMS]), "; "), *did[1:], *(() if listed else following)))
+        first = _fitted((did[0], *listed[:most]), room, "; ")
+        return _fitted((first, *did[1:], *(() if listed else following)), room)
     at = _first(telling)
     named = [*filter(names_something, items)]
     if at < 0 and named:
-        return _fitted(named[:ITEMS], "; ")
-    topics = _topics(text)
+        return _fitted(named[: max(ITEMS, most)], room, "; ")
+    topics = _topics(text, most)
     if topics and telling and not any(map(names_something, telling)):
-        return _fitted((telling[max(at, 0)], *topics), "; ")
-    return _fitted(telling[max(at, 0) :])
+        return _fitted((telling[max(at, 0)], *topics), room, "; ")
+    return _fitted(telling[max(at, 0) :], room)
 
 
 def _quoted(match: re.Match[str]) -> str:
@@ -133,14 +150,14 @@ def _quoted(match: re.Match[str]) -> str:
     return f': "{" ".join(match[1].split())}"\n'
 
 
-def _topics(text: str) -> list[str]:
+def _topics(text: str, most: int) -> list[str]:
     """Return the headings of an answer, each with the first item below it."""
     entries = (
         (match[0].strip(" #*:\n"), _of_item(item[0]))
         for match in chain(HEADING.finditer(text), BOLD_LINE.finditer(text))
         if (item := FRAGMENT.search(text, match.end())) and not text[match.end() : item.start()].strip()
     )
-    return [f"{heading}: {items[0]}" for heading, items in entries if items and tells(items[0])][:WITH_ITEMS]
+    return [f"{heading}: {items[0]}" for heading, items in entries if items and tells(items[0])][:most]
 
 
 def _first(telling: Sequence[str]) -> int:
@@ -153,7 +170,7 @@ def _first(telling: Sequence[str]) -> int:
 def _of_item(item: str) -> list[str]:
     """Return the sentences of an item of a list; only its first line where that says what was done."""
     lines = [each.rstrip(".;,") for each in sentences_of_answer(LINK.sub(r"\1", item)) if " | " not in each]
-    return [lines[0].rstrip(":")] if lines and DID.search(lines[0]) else lines
+    return [LEFT_OPEN.sub("", lines[0]).rstrip(":")] if lines and DID.search(lines[0]) else lines
 
 
 def _listed_behind(text: str, sentence: str) -> list[str]:
@@ -163,11 +180,11 @@ def _listed_behind(text: str, sentence: str) -> list[str]:
     return entries
 
 
-def _fitted(parts: Iterable[str], between: str = " ") -> str:
+def _fitted(parts: Iterable[str], room: int, between: str = " ") -> str:
     """Return parts of an answer as one line: the first, and what fits of the others behind it, each whole."""
     line = ""
     for part in parts:
-        if line and len(line) + len(part) >= ANSWER:
+        if line and len(line) + len(part) >= room:
             break
         if not line:
             line = part
@@ -175,7 +192,8 @@ def _fitted(parts: Iterable[str], between: str = " ") -> str:
             line = f"{LEFT_OPEN.sub('', line)}{'' if line.endswith(SENTENCE_ENDS) else '.'} {part}"
         else:
             line = f"{line.rstrip('.')}{' ' if line.endswith(INTRODUCING[:2]) else between}{part}"
-    return one_line(f"{LEFT_OPEN.sub('', line)}." if line.endswith(INTRODUCING[:2]) else line, LONGEST)
+    whole = f"{LEFT_OPEN.sub('', line)}." if line.endswith(INTRODUCING[:2]) else line
+    return whole_sentences(whole, max(LONGEST, room))
 
 
 def sentences_of_answer(text: str) -> list[str]:

@@ -65,6 +65,9 @@ EXPLAINED = (
 # Measured with benchmarks/recall.py (docs/salience.md, "What names cost"): with 42 % at a tenth instead of 26 %, a name
 # is there more often (FRR +0.03) and in its line less often (FRR in context -0.06, ctx -0.05).
 SHARES = ((0.1, 0.26), (0.25, 0.13), (0.5, 0.18))
+# Room for the transcript from which answers that ended turns are told in more words: below it the room is worth more
+# to messages, lines of those answers among them (ends -.012 at 15k, recall of names the same).
+IN_FULL = 0.2
 SMALL_GOAL = 4_000  # tokens of a goal under which the share is that of half, and lines of files have no room
 LEAST, MOST = 300, 20_000  # tokens
 EXPLANATIONS = 10  # a digest of fewer times its explanation goes without it
@@ -142,10 +145,11 @@ def digest_text(
     view = replace(view, start=view.transcript.messages, edits=(), estimated_before=None)
     standing = chain((block,), (text for message in reversed(staying) for text in texts(message)))
     earlier = (*_names_in_blocks(view), *ungrouped(earlier_entries(view.transcript).lines(IDENTIFIERS)))
+    in_full = view.goal_tokens >= IN_FULL * _whole(view)
     ranked = ledger(view, messages, standing, limit=AHEAD * own // ATOM, before=earlier)
     content = _Content(
         f"{OPENING}\n{stands_for(max(_whole(view) - sum(map(view.size, staying)), 0))}",
-        sections(view, messages, staying, quotes(view, messages, staying, own), account),
+        sections(view, messages, staying, quotes(view, messages, staying, own), account, in_full=in_full),
         likeliest(ranked, view.transcript, own // ATOM),
         share_of(view, NAMES_SHARES),
         block,

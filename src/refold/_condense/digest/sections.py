@@ -100,12 +100,15 @@ def sections(
     staying: Sequence[Message],
     quotes: Quotes,
     account: str = "",
+    *,
+    in_full: bool = True,
 ) -> list[Section]:
     """Return the sections of a digest of messages that leave, in order, with the entries of earlier digests.
 
     `staying` is what stays in the view, so that nothing is said twice; `account` is what a model says of it.
+    With `in_full` answers have more words where the section has room for them.
     """
-    all_sections = [_with_earlier(section, view) for section in _own(view, messages, staying, quotes)]
+    all_sections = [_with_earlier(section, view) for section in _own(view, messages, staying, quotes, in_full=in_full)]
     if account:
         all_sections.insert(ACCOUNT_POSITION, Section(ACCOUNT, (account,), share=0))
     return all_sections
@@ -120,7 +123,9 @@ def touched_files(view: View) -> Files:
     )
 
 
-def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], quotes: Quotes) -> Iterator[Section]:
+def _own(
+    view: View, messages: Sequence[Message], staying: Sequence[Message], quotes: Quotes, *, in_full: bool
+) -> Iterator[Section]:
     """Yield the sections without earlier entries. The shares were chosen by hand and are measured as a whole only."""
     yield Section(GOAL, quotes.goal, 0.2)
     yield Section(CONSTRAINTS, quotes.pinned, share=0)
@@ -137,7 +142,8 @@ def _own(view: View, messages: Sequence[Message], staying: Sequence[Message], qu
     decided = tuple(sorted((*decided, *agreed), key=_last_turn, reverse=True)) if agreed else decided
     yield Section("Decisions and reasons", decided, 0.06, newest_first=True)
     ended = outcome_lines(transcript, staying)
-    yield Section(ENDED, first_among(ended), 0.15, newest_first=True, by_turn=True)
+    fuller = first_among(outcome_lines(transcript, staying, full=True)) if in_full else ()
+    yield Section(ENDED, first_among(ended), 0.15, newest_first=True, by_turn=True, fuller=fuller)
     went_well = passed_calls(view, staying)
     again = [end.target for end in outcomes(view, staying, went_well) if end.failed]  # that says what is wrong now
     went_well += passed_calls(view, messages)
@@ -196,7 +202,9 @@ def first_among(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def _changed(log: Sequence[FileRecord]) -> list[FileRecord]:
-    """Return the records of files that were changed, newest first; scratch files last, and only of the newest turn.
+    """Return the records of files that were changed, newest first.
+
+    Scratch files come last, and only those of the newest turn of which something says what they are for.
 
     Where most of the work is in folders for scratch files, its files are none.
     """
@@ -207,7 +215,7 @@ def _changed(log: Sequence[FileRecord]) -> list[FileRecord]:
     newest = max((record.turn for record in log), default=0)
     return [
         *(record for record in changed if not is_scratch(record.path)),
-        *(record for record in scratch if record.turn == newest),
+        *(record for record in scratch if record.turn == newest and record.full_line != record.line),
     ]
 
 
@@ -255,7 +263,11 @@ def _with_earlier(section: Section, view: View) -> Section:
         ended = {line.partition(":")[0] for line in section.lines if END in line}
         earlier = tuple(line for line in earlier if line.partition(":")[0] not in ended)
         kept = {line.partition(":")[0] for line in earlier}
-        section = replace(section, lines=tuple(line for line in section.lines if line.partition(":")[0] not in kept))
+        lines, fuller = (
+            tuple(line for line in some if line.partition(":")[0] not in kept)
+            for some in (section.lines, section.fuller)
+        )
+        section = replace(section, lines=lines, fuller=fuller)
     if not earlier or section.title in CUMULATIVE or section.title == STATE:
         return section
     lines = (*section.lines, *reversed(earlier)) if section.newest_first else (*earlier, *section.lines)
