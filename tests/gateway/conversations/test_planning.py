@@ -12,6 +12,8 @@ import pytest
 
 from refold._gateway import proxy
 from refold._gateway.conversations import planning
+from refold._gateway.server.serving import Serving
+from refold._gateway.settings import GatewaySettings
 from refold._text.text_cache import text_cache
 from refold.testing.provider import ScriptedProvider
 from tests.gateway.scripted_upstream import call, chat
@@ -150,6 +152,60 @@ def test_a_process_that_hangs_is_ended_and_its_request_goes_on_as_it_is(gateway,
     assert made not in multiprocessing.active_children()
     monkeypatch.setattr(planning, "PATIENCE", 60)
     assert done(402) == "compacted"
+
+
+def test_a_conversation_whose_plan_hung_takes_no_process_from_others_until_it_has_grown(
+    gateway, all_large, monkeypatch
+):
+    serving, _ = gateway(window=8_000, background=False)
+    assert call(serving.url, body=chat(10, 400))[1]["x-refold-done"] == "compacted"
+    monkeypatch.setattr(planning, "PATIENCE", 0.2)
+    (made,) = multiprocessing.active_children()
+    os.kill(made.pid, signal.SIGSTOP)
+    assert call(serving.url, body=chat(10, 401))[1]["x-refold-failed"] == "PlanningHung"
+    monkeypatch.setattr(planning, "PATIENCE", 60)
+    assert call(serving.url, body=chat(10, 401))[1]["x-refold-failed"] == "PlanningHung"
+    assert not multiprocessing.active_children()
+    assert call(serving.url, body=chat(12, 401))[1]["x-refold-done"] == "compacted"
+
+
+def test_a_large_plan_whose_process_is_killed_is_made_by_another_one_and_not_in_the_gateway(
+    gateway, all_large, monkeypatch
+):
+    serving, _ = gateway(window=8_000, background=False)
+    assert call(serving.url, body=chat(10))[1]["x-refold-done"] == "compacted"
+    (made,) = multiprocessing.active_children()
+    made.kill()
+    monkeypatch.setattr(planning, "best_plan", None)  # in this process, of whose memory it would be
+    assert call(serving.url, body=chat(10, 401))[1]["x-refold-done"] == "compacted"
+
+
+class Hangs:
+    """What hangs when it is read: sent to a process in place of a plan's input."""
+
+    def __reduce__(self):
+        return time.sleep, (60,)
+
+
+def test_a_process_that_hangs_ends_by_itself_since_its_gateway_may_have_been_killed():
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=planning._make_plans, args=(theirs, 0.3), daemon=True)
+    process.start()
+    assert ours.recv() is None
+    ours.send(Hangs())
+    process.join(10)
+    assert process.exitcode == -signal.SIGALRM
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="processes are told by /proc")
+def test_a_gateway_that_is_stopped_leaves_no_planning_process_nor_its_remains(all_large):
+    with ScriptedProvider() as provider:
+        settings = GatewaySettings(upstreams={"openai": provider.openai_url}, port=0, window=8_000, background=False)
+        with Serving(settings) as own:
+            assert call(own.url, body=chat(10))[1]["x-refold-done"] == "compacted"
+            (made,) = multiprocessing.active_children()
+        assert not os.path.exists(f"/proc/{made.pid}")
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="processes are told by /proc")

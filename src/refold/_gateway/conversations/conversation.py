@@ -166,6 +166,7 @@ class Conversation:
         self.last_rewind_seq = 0  # the entry of the store that took plans back last
         self.rests = False  # another process took plans back: a cooldown is due
         self.cooldown_tokens = 0  # tokens below which no further compaction is tried
+        self.hung_tokens = 0  # and those below which a plan would hang once more
         self.shadow: Plan | None = None  # what a gateway that only reports would have done
         self.thrashing: Thrash | None = None  # as of the last look
         self.waiting: BreakEven | None = None  # of a compaction that waits until it pays

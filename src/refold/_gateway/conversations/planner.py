@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from refold._compaction.options import Options
 from refold._gateway.conversations.best_plan import PlanningInput
 from refold._gateway.conversations.failed import CompactionAborted, PlanConflict
-from refold._gateway.conversations.planning import Planning
+from refold._gateway.conversations.planning import Planning, PlanningHung
 from refold._gateway.conversations.store_access import finished
 from refold._gateway.conversations.thrash import crowded_goal, goal_with_results, with_room
 from refold._gateway.observability.logs import log_event
@@ -402,10 +402,13 @@ class Planner:
             messages, options, conversation.estimates, conversation.stale_edits(bound), handlers or self._handlers,
             too_large=too_large, assumed=bound.assumed, partial=partial,
         )  # fmt: skip
+        size = conversation.measure(bound, fixed_part)
+        if by_size and size < conversation.hung_tokens:  # it would take the process from all others once more
+            raise CompactionAborted(PlanningHung.__name__)
         by = (policy or bound.policy).name
         running = RunningCompaction(
             by, len(conversation.view), sum(len(message.results) for message in conversation.view),
-            conversation.measure(bound, fixed_part),
+            size,
         )  # fmt: skip
         begun = monotonic()
         if not preview:
@@ -413,8 +416,10 @@ class Planner:
         with self._metrics.compacting(), compaction_span(target.model, conversation.id, by, cause.value) as traced:
             try:
                 best = await self._planning.made_plan(work, len(conversation.body.body))
-            except RefoldError as error:
-                conversation.begin_cooldown(conversation.measure(bound, fixed_part), bound.budget.window)
+            except (RefoldError, PlanningHung) as error:
+                conversation.begin_cooldown(size, bound.budget.window)
+                if isinstance(error, PlanningHung):
+                    conversation.hung_tokens = conversation.cooldown_tokens
                 raise CompactionAborted(type(error).__name__) from error
             except Exception as error:  # whatever a policy or summarizer of others raises, the request goes on
                 raise CompactionAborted(type(error).__name__) from error

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from refold._gateway.conversations.best_plan import PlanningInput
 
-__all__ = ["Planning"]
+__all__ = ["Planning", "PlanningHung", "PlanningKilled"]
 
 LARGE = 4 * 1024 * 1024  # bytes of a request, whose plan no thread makes, and no smaller one waits for
 AT_ONCE = 2  # plans at a time in threads: more take as long all together, and each takes turns from the event loop
@@ -38,6 +38,7 @@ SUMMARIES = 32  # plans at a time of a gateway with a summarizer, for which each
 LARGE_TASKS = 16  # plans after which the process for large ones is replaced, which gives its memory back
 TASKS = 4_000  # and that for the others, whose memory grows little
 PATIENCE = 300  # seconds for one plan, many times what the largest takes, after which the process is ended
+LATER = 1  # second after that in which the process ends by itself, where no gateway does it
 NICE = 5  # by how much the processes yield to those that serve requests
 
 
@@ -57,14 +58,21 @@ class Planning:
         """Return the best plan for a request of so many bytes.
 
         Raises:
+            PlanningKilled: something ended the process of a large one, twice.
+            PlanningHung: the process has hung, and was ended.
             Exception: what `best_plan` raises.
         """
         loop = asyncio.get_running_loop()
         process = self._large if size >= LARGE else self._usual
         # a summarizer holds connections, which no other process can use; and nobody waits until a process has started
         if process is not None and not self._summarizes and (size >= LARGE or process.is_ready()):
-            with suppress(_NotPlanned):
+            try:
                 return await loop.run_in_executor(process.thread, process.made_plan, work)
+            except PlanningKilled:
+                if size >= LARGE:  # perhaps for its memory, which in a thread would be the gateway's own
+                    return await loop.run_in_executor(process.thread, process.made_plan, work)
+            except _NotPlanned:
+                pass
         return await loop.run_in_executor(self._threads, copy_context().run, _plan_and_forget, work)
 
     def close(self) -> None:
@@ -76,7 +84,15 @@ class Planning:
 
 
 class _NotPlanned(Exception):
-    """A plan that the other process could not be asked for, or that it did not live to make."""
+    """A plan that the other process could not be asked for."""
+
+
+class PlanningHung(Exception):  # a fault of what is planned, most likely, which hangs again
+    """The other process did not make a plan in time."""
+
+
+class PlanningKilled(Exception):  # neither a fault of the request nor of the gateway
+    """The other process did not live to make a plan."""
 
 
 class _PlanningProcess:
@@ -88,43 +104,42 @@ class _PlanningProcess:
         self._left = 0  # plans until it is replaced
         self._running: tuple[SpawnProcess, Connection] | None = None
         self._starting = False
+        self._closed = False
 
     def is_ready(self) -> bool:
         """Tell whether the process has started, and start it if there is none."""
         if self._running is None and not self._starting:
             self._starting = True
             self.thread.submit(self._started)
-        return self._running is not None
+        return self._running is not None and not self._starting
 
     def made_plan(self, work: PlanningInput) -> BestPlan:
         """Return the best plan. It waits, so it is called in the thread.
 
         Raises:
-            _NotPlanned: the process cannot be sent this, as with policies of others, or it was killed.
-            TimeoutError: the process has hung, and was ended; the next plan is made by another.
+            _NotPlanned: the process cannot be sent this, as with policies of others.
+            PlanningKilled: the process was killed, or could not be started.
+            PlanningHung: the process has hung, and was ended; the next plan is made by another.
             Exception: what `best_plan` raises.
         """
-        try:
-            process, connection = self._started()
-        except (EOFError, OSError) as error:
-            raise _NotPlanned from error
         hangs = Event()
 
         def give_up() -> None:
             hangs.set()
-            process.kill()
+            self._kill()
 
         patience = Timer(PATIENCE, give_up)  # not `poll`: it may hang before it has read all of a large request
         patience.daemon = True  # a gateway that ends does not wait for it
         patience.start()
         try:
+            connection = self._started()
             connection.send(work)
             outcome: BestPlan | Exception = connection.recv()
         except (EOFError, OSError) as error:
             self._end()
             if hangs.is_set():
-                raise TimeoutError(f"a plan was not made within {PATIENCE} seconds") from error
-            raise _NotPlanned from error
+                raise PlanningHung from error
+            raise PlanningKilled from error
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise _NotPlanned from error
         finally:
@@ -137,36 +152,48 @@ class _PlanningProcess:
         return outcome
 
     def close(self) -> None:
-        """End the process, with the plan that it is making."""
+        """End the process, with the plan that it is making, or while it starts."""
+        self._closed = True
         self.thread.shutdown(wait=False, cancel_futures=True)
-        if self._running is not None:
-            self._running[0].kill()  # and the thread ends with it
+        self._kill()  # and what the thread does ends with it
+        if (running := self._running) is not None:
+            running[0].join(1)  # else it stays as a zombie where the thread did nothing
 
-    def _started(self) -> tuple[SpawnProcess, Connection]:
-        if self._running is None:
-            try:
+    def _started(self) -> Connection:
+        try:
+            if self._running is None:
+                self._starting = True
                 context = multiprocessing.get_context("spawn")  # a fork would copy the locks of other threads
                 connection, theirs = context.Pipe()
-                process = context.Process(target=_make_plans, args=(theirs,), name="refold-plans", daemon=True)
+                process = context.Process(target=_make_plans, args=(theirs, PATIENCE), name="refold-plans", daemon=True)
                 process.start()
                 theirs.close()
-                connection.recv()
                 self._running, self._left = (process, connection), self._tasks
-            finally:
-                self._starting = False
-        return self._running
+                if self._closed:
+                    self._kill()
+                connection.recv()
+            return self._running[1]
+        except (EOFError, OSError):
+            self._end()
+            raise
+        finally:
+            self._starting = False
+
+    def _kill(self) -> None:
+        if (running := self._running) is not None:
+            running[0].kill()  # it holds nothing, and may be one that hangs
 
     def _end(self) -> None:
         if self._running is not None:
             process, connection = self._running
             self._running = None
             connection.close()
-            process.kill()  # it holds nothing, and may be one that hangs
-            process.join()  # else it stays as a zombie
+            process.kill()
+            process.join()
 
 
-def _make_plans(connection: Connection) -> None:
-    """Make the plans that come over a connection, until it ends.
+def _make_plans(connection: Connection, patience: float) -> None:
+    """Make the plans that come over a connection, until it ends, or one of them takes too long.
 
     Ctrl-C, which a terminal sends to every process, is left to the gateway: it waits for plans under way.
     """
@@ -176,7 +203,11 @@ def _make_plans(connection: Connection) -> None:
     with suppress(EOFError, OSError):
         connection.send(None)
         while True:
-            connection.send(_outcome(connection.recv_bytes()))
+            sent = connection.recv_bytes()
+            signal.setitimer(signal.ITIMER_REAL, patience + LATER)  # ends this process though the gateway was killed
+            outcome = _outcome(sent)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            connection.send(outcome)
 
 
 def _outcome(sent: bytes) -> BestPlan | Exception:
