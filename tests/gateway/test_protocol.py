@@ -46,10 +46,18 @@ def test_the_body_of_a_client_that_asks_for_http2_is_not_lost(plain, at):
     assert b"http2-settings" not in seen[0][0].lower()
 
 
-def test_a_websocket_is_refused_in_words_and_reaches_nobody(plain):
+@pytest.mark.parametrize(
+    ("path", "end"),
+    [
+        (b"/v1/chat/completions", b"\r\n\r\n"),
+        (b"/v1/responses", b"\r\ncontent-length: 0\r\n\r\n"),  # which a handshake does not have
+        (b"/v1/responses", b"\n\n"),
+    ],
+)
+def test_a_websocket_is_refused_in_words_and_reaches_nobody(plain, path, end):
     serving, seen = plain
-    asked = b"connection: keep-alive, Upgrade\r\nupgrade: websocket\r\nsec-websocket-key: eA==\r\n"
-    said = raw(serving.url, request(b"/v1/chat/completions", asked, body=b"", method=b"GET"), wait=0.5)
+    asked = b"host: localhost\r\nconnection: keep-alive, Upgrade\r\nupgrade: websocket\r\nsec-websocket-key: eA=="
+    said = raw(serving.url, b"GET %b HTTP/1.1\r\n%b%b" % (path, asked, end), wait=0.5)
     assert said.startswith(b"HTTP/1.1 426 ")
     assert b"no WebSocket" in said
     assert not seen

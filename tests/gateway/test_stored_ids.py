@@ -158,6 +158,25 @@ def test_what_one_team_stores_another_cannot_name(replicas, make, use):
         use(client(serving, ADMIN), id)
 
 
+def test_what_one_team_stores_another_cannot_continue_over_a_websocket(replicas):
+    def asked(connection, **more):
+        connection.response.create(model="m", input=HELLO, **more)
+        while (event := connection.recv()).type not in ("response.completed", "error"):
+            pass
+        return event
+
+    red, blue = (client(replicas.both[0], token) for token in (replicas.red, replicas.blue))
+    with red.responses.connect() as owner, blue.responses.connect() as other:
+        id = asked(owner).response.id
+        before = len(replicas.seen)
+        refused = asked(other, previous_response_id=id)
+        assert (refused.status, refused.error.code) == (400, "previous_response_not_found")
+        assert len(replicas.seen) == before
+        assert asked(owner, previous_response_id=id).type == "response.completed"
+        assert json.loads(replicas.seen[-1][1])["input"][0] == HELLO[0]
+        assert b"upstream-key" in replicas.seen[-1][0]
+
+
 def test_containers_of_code_are_their_teams_own(replicas):
     serving, teams = replicas.both[1], replicas
     id = say(claude(serving, teams.red), tools=CODE).container.id

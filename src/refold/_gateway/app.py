@@ -157,6 +157,9 @@ class Gateway:
                 if connection is not None:
                     connection.request_ended()
         elif scope["type"] == "websocket":
+            connection = connection_of(scope)
+            if connection is not None:
+                connection.request_began()  # which ends with the connection
             await self._serve_socket(scope, receive, send)
 
     @asynccontextmanager

@@ -46,7 +46,7 @@ HEAD_END = re.compile(rb"\n\r?\n")
 PLAIN = re.compile(rb'[A-Z]+ /[!"$-~]* HTTP/1\.1\r\n')
 # the Responses API's WebSockets, which are answered here; those of other APIs are carried to the provider, or refused
 SOCKET = re.compile(rb"GET (?:/[!->@-~]*)?/responses(?:\?[!-~]*)? HTTP/1\.1\r\n")
-OFFERED = re.compile(rb"\nupgrade:[ \t]*websocket[ \t]*\r", re.I)
+OFFERED = re.compile(rb"\nupgrade:[ \t]*websocket[ \t]*\r")
 LENGTH = re.compile(rb"\ncontent-length: ?(\d{1,15})\r")
 LONGEST_NUMBER = 15  # digits
 STOPPED = 30.0  # seconds without reading after which a client has stopped, where others need what its request holds
@@ -210,12 +210,7 @@ class ClientConnection(asyncio.Protocol):
             last = _plain_head(text)
             if last is None:
                 self._await_head()
-                if SOCKET.match(text) and OFFERED.search(text):
-                    self._requests = 1  # to the end of the connection
-                    self._stop_timer()
-                    self._replace_parser(self.socket, data)
-                else:
-                    self._replace_parser(self.strict, data)
+                self._replace_parser(self.socket if _opens_socket(text) else self.strict, data)
                 return
             self.known_head, self._last_head, known = None, last, (end.end(), last.length)
         start, length = known
@@ -441,6 +436,14 @@ class _PlainHead(NamedTuple):
         if not number.isdigit() or not data.startswith(self.after, stop):
             return None
         return stop + len(self.after), int(number)
+
+
+def _opens_socket(head: bytes) -> bool:
+    """Tell whether a head is the handshake of a WebSocket that is served here, which no body may follow."""
+    lines, low = head.count(b"\r\n"), head.lower()
+    if head.count(b"\n") != lines or b"content-length" in low or b"transfer-encoding" in low:
+        return False
+    return bool(SOCKET.match(head) and OFFERED.search(low))
 
 
 def _plain_head(head: bytes) -> _PlainHead | None:
