@@ -176,3 +176,41 @@ def test_a_definition_that_only_shows_where_an_edit_belongs_is_not_told():
         "def load():\n    x = 1\n\ndef save():\n    y = 2\n    z = 3\n    a = 4",
     )
     assert phrased(("a.py", *inside))["a.py"].startswith("edits at `save`")
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "phrase"),
+    [
+        ("a.py", '"""Reads the index of a store.\n\nMore."""\nimport os\nrun()\n', "Reads the index of a store"),
+        (
+            "a.sh",
+            "#!/bin/bash\n# Builds each of the groups on a branch\nset -e\n",
+            "Builds each of the groups on a branch",
+        ),
+        (
+            "a.go",
+            "// Copyright 2026 The Authors\n\n// Package store keeps rows\npackage store\n",
+            "Package store keeps rows",
+        ),
+        ("a.c", "/* Liest den Index eines Speichers */\nint main() {}\n", "Liest den Index eines Speichers"),
+        ("a.js", "// 読み込みを行う\nrun();\n", "読み込みを行う"),
+        ("b.py", "import os\nrun()\n", ""),
+    ],
+)
+def test_a_program_that_was_written_whole_is_told_by_the_comment_that_it_begins_with(path, text, phrase):
+    call = f"write({json.dumps({'file_path': path, 'content': text})})"
+    log = file_log(talk("u: go", f"a: x | {call} as c", "t: c = ok"))
+    assert {record.path: record.phrase for record in log} == {path: phrase}
+
+
+def test_an_edit_that_only_removes_or_only_changes_a_comment_is_told_by_that_line():
+    removed = ("a.py", "x = 1\nload_everything(index)\nsave_everything(index)\nclose_everything(index)\n", "x = 1\n")
+    comment = (
+        "b.py",
+        "# It opens the store.\n# And the index.\nrun()\n",
+        "# It opens the cache.\n# And the table.\nrun()\n",
+    )
+    assert phrased(removed, comment) == {
+        "a.py": "last edit removes `load_everything(index)`",
+        "b.py": "last edit `# It opens the cache.`",
+    }

@@ -231,6 +231,12 @@ def test_a_check_that_failed_and_went_well_later_stands_among_what_was_tried_and
     text = digest_text(view_of(work, window=20_000), work.messages[:-1])
     assert "## Tried and failed\n- bash `pytest -q` → failed: 1 failed (turn 1) (went well later)\n" in text
     assert "## Open errors" not in text
+    more = ("a: They are written.", "u: now the pictures", "a: They are drawn.", "u: and the index")
+    work = talk(
+        "u: mend it", f"a: x | {run} as c1", "t: c1 = 1 failed", "a: y | edit(a.py) as c2", "t: c2 = ok",
+        f"a: z | {run} as c3", "t: c3 = 9 passed", "a: All is mended.", "u: now the docs", *more,
+    )  # fmt: skip
+    assert "1 failed" not in digest_text(view_of(work, window=20_000), work.messages[:-1])
 
 
 def test_requests_stand_in_the_order_of_their_turns_with_the_first_also_where_there_is_no_room_for_all():

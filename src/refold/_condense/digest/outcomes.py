@@ -21,7 +21,7 @@ from refold._condense.call_facts import is_shell, subject, writes
 from refold._condense.call_outline import call_line, exit_code, first_error, one_line
 from refold._condense.digest.failures import failing, failing_places, failure_line
 from refold._condense.digest.targets import WRITE, Target, target_of, targets_of
-from refold._condense.digest.turns import turn_ends, turns_at
+from refold._condense.digest.turns import turn_ends, turns_at, turns_in_work
 from refold._condense.file_views import took_effect
 from refold._condense.text_calls import text_result
 from refold.core.messages import ToolCall, ToolResult, memoized, text_of
@@ -237,8 +237,12 @@ def _last_written(view: View) -> dict[str, int]:
 
 
 def solved_checks(view: View) -> tuple[str, ...]:
-    """Return the checks of a whole transcript that failed and went well later, newest first, each once."""
+    """Return the checks that failed and went well later, newest first, each once.
+
+    Those of the turns in work and of the one before: what was solved long ago teaches nothing for the next step.
+    """
     messages, turns = view.transcript.messages, turns_at(view.transcript)
+    since = min(turns_in_work(view.transcript), default=0) - 1
     passed = passed_calls(view, messages[-LOOKED_AT:])
     newest: list[Target] = []
     lines: list[str] = []
@@ -250,6 +254,8 @@ def solved_checks(view: View) -> tuple[str, ...]:
             if any(later.covers(target) for later in newest) or meant_to_fail(view, at, call):
                 continue
             newest.append(target)
+            if turns[at] < since:
+                continue
             if _passed_later(call, result, [each for place, each in passed if place > at and each]):
                 turn = f" (turn {turns[at]})" if turns[at] else ""
                 lines.append(f"{check_line(call)} → {ended(call, result)}{turn}{PASSED_LATER}")
