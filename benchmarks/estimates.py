@@ -149,9 +149,9 @@ def recorded() -> None:
     """Print how our growth compares with the reported one, by sort of session and family of model."""
     rows: dict[tuple[str, str], list[Session]] = defaultdict(list)
     for path in sorted((SHARED / "data").rglob("*")):
-        if path.is_file():
-            for session in _sessions(path):
-                rows[session.kind, session.family].append(session)
+        for found in _found(path, 5):
+            session = Session(found, counter_for(found.model))
+            rows[session.kind, session.family].append(session)
     print(
         "sessions | family | pairs | growth, ours / reported: weighted median | sum | cold | within 10 % of the prompt | next call: median error | within 5 %"
     )
@@ -169,6 +169,20 @@ def recorded() -> None:
         )
 
 
+def unnamed() -> None:
+    """Print what is counted without a model's name: by the vocabulary that nothing tells, and by the format."""
+    rows: dict[tuple[str, str], list[tuple[Session, Session]]] = defaultdict(list)
+    for path in sorted((SHARED / "data").rglob("*")):
+        for found in _found(path, 2):
+            counters = counter_for(None), counter_for(None, None, found.format)
+            plain, by_format = (Session(found, counter) for counter in counters)
+            rows[found.format, counter_for(found.model).family].append((plain, by_format))
+    print("format | family of the model | pairs | without a model, ours / reported: o200k | by the format")
+    for (format, family), sessions in sorted(rows.items()):
+        plain_pairs, format_pairs = ([pair for each in sessions for pair in each[side].pairs] for side in (0, 1))
+        print(f"{format} | {family} | {len(plain_pairs)} | {_median(plain_pairs):.3f} | {_median(format_pairs):.3f}")
+
+
 class Session:
     """One recorded session: pairs of (our growth, reported growth), and errors as shares of the reported prompt.
 
@@ -176,8 +190,7 @@ class Session:
     estimate of the next call that was corrected at each report before it.
     """
 
-    def __init__(self, found: RecordedConversation) -> None:
-        counter = counter_for(found.model)
+    def __init__(self, found: RecordedConversation, counter: ExactCounter) -> None:
         self.kind, self.family = found.kind, counter.family
         self.pairs: list[tuple[int, int]] = []
         self.cold: list[float] = []
@@ -201,9 +214,10 @@ class Session:
             learned, last = learned.after(ours, report.prompt), (ours, report.prompt, begin)
 
 
-def _sessions(path: Path) -> list[Session]:
+def _found(path: Path, least: int) -> list[RecordedConversation]:
+    """Return the conversations of a file that have so many usage reports; none where it is no session."""
     try:
-        return [Session(found) for found in read(path) if len(found.usage) >= 5]
+        return [found for found in read(path) if len(found.usage) >= least] if path.is_file() else []
     except RefoldError:
         return []
 
@@ -236,3 +250,5 @@ if __name__ == "__main__":
     if (SHARED / "data").is_dir():
         print()
         recorded()
+        print()
+        unnamed()

@@ -20,6 +20,7 @@ from refold._compaction.result import (
     Check,
     Result,
     assemble_result,
+    counter_name,
     fold_plans,
     named,
     rewound,
@@ -170,7 +171,8 @@ def check(messages: Messages, **options: Unpack[CheckOptions]) -> Check:  # N01
     view = request.view
     budget = view.limits.budget if view.limits else view.budget
     is_due, waits = due(request.policy, view), waiting(request.policy, view)
-    return Check(view.measured.count, budget.input, is_due, view_breakdown(view), view.reported.count, waits)
+    parts, counter = view_breakdown(view), counter_name(view.counter)
+    return Check(view.measured.count, budget.input, is_due, parts, view.reported.count, waits, counter)
 
 
 def violations(messages: Messages, *, format: str | None = None) -> tuple[Violation, ...]:
@@ -221,15 +223,16 @@ def count(
 ) -> int:
     """Count the tokens of a text, or of messages with system prompt and tools, by the model's own tokenizer.
 
+    Where no model is named, Anthropic's and Gemini's messages are counted as their newest models count.
     What the provider does not read is not counted: everything before a compaction block, tools that are deferred and
     were not loaded.
 
     Added in 0.1.0.
     """
-    scale = counter_for(counter, model)
     if isinstance(content, str):
-        return scale.text(content)
+        return counter_for(counter, model, format=format).text(content)
     shape = format_for(content, format)
+    scale = counter_for(counter, model, format=shape.name)
     messages = formats.read(shape, content).messages
     messages = messages[shape.anchor(messages) :]
     apart = scale.text(formats.system_text(system)) if system else 0

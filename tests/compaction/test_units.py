@@ -1,4 +1,4 @@
-"""What a compaction says is left is what the provider then counts, whatever its tokenizer: 1, 2.7 or 4 characters."""
+"""What a compaction says is left is what the provider then counts, whatever its tokenizer: 1, 2.7 or 4.5 characters."""
 
 import random
 
@@ -11,7 +11,7 @@ from refold.core.counting import CharCounter
 from refold.sessions import MemoryStore, Session
 from refold.testing import ScriptedSummarizer
 
-TOKENIZERS = [1.0, 2.7, 4.0]
+TOKENIZERS = [1.0, 2.7, 4.5]  # characters a token; Claude, which the format stands for, has 3.5 of this prose
 SYSTEM = "You work on a program. " * 40
 WORDS = [
     "the",

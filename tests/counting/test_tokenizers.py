@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refold import formats
 from refold._counting import ExactCounter, counter_for
 from refold.core.counting import Counter, count_all
 from refold.core.messages import (
@@ -34,10 +35,16 @@ FAMILIES = {
     "claude-3-5-sonnet-20241022": ("claude", "o200k_base", False),
     "claude-opus-4-20250514": ("claude", "o200k_base", False),
     "anthropic/claude-opus-4.6": ("claude", "o200k_base", False),
+    "claude-opus-4": ("claude", "o200k_base", False),
+    "claude-3-7-sonnet-latest": ("claude", "o200k_base", False),
+    "claude-haiku-4-5@20251001": ("claude", "o200k_base", False),
     "claude-opus-4-7": ("claude-4.7", "o200k_base", False),
+    "claude-sonnet-latest": ("claude-4.7", "o200k_base", False),
     "us.anthropic.claude-sonnet-5-v1:0": ("claude-4.7", "o200k_base", False),
     "gemini-2.5-pro": ("gemini", "gemma3", False),
+    "gemini-1.5-flash-latest": ("gemini", "gemma3", False),
     "gemini-3-pro-preview": ("gemini-3", "gemma3", False),
+    "gemini-flash-latest": ("gemini-3", "gemma3", False),
     "deepseek-chat": ("deepseek", "deepseek_v3", True),
     "Qwen/Qwen3-Coder-480B": ("qwen", "qwen3", True),
     "qwen3.5-plus": ("qwen-3.5", "qwen3", False),
@@ -69,11 +76,35 @@ def test_every_vocabulary_named_is_there(model: str) -> None:
 
 
 def test_without_a_model_the_provider_tells() -> None:
-    assert counter_for(None, "anthropic").family == "claude"
-    assert counter_for(None, "google-ai").family == "gemini"
+    assert counter_for(None, "anthropic").family == "claude-4.7"
+    assert counter_for(None, "google-ai").family == "gemini-3"
     assert counter_for(None, "bedrock").family == "unknown"
     assert counter_for("next-big-thing", "openai").exact is False
     assert counter_for(None).encoding == "o200k_base"
+
+
+def test_without_model_and_provider_the_format_tells() -> None:
+    families = {name: counter_for(None, None, name).family for name in formats.names()}
+    assert families == {
+        "anthropic": "claude-4.7",
+        "bedrock": "unknown",
+        "gemini": "gemini-3",
+        "openai-chat": "unknown",
+        "openai-responses": "unknown",
+    }
+
+
+def test_a_model_wins_over_provider_and_format_and_a_provider_over_the_format() -> None:
+    assert counter_for("gpt-4o", "anthropic", "anthropic").family == "gpt-4o"
+    assert counter_for("claude-opus-4-5", None, "anthropic").family == "claude"
+    assert counter_for(None, "deepseek", "anthropic").family == "deepseek"
+    assert counter_for(None, "bedrock", "anthropic").family == "claude-4.7"
+
+
+def test_an_unknown_model_is_counted_as_the_newest_of_its_maker_and_not_as_exact() -> None:
+    counter = counter_for("my-alias", None, "anthropic")
+    assert (counter.family, counter.exact) == ("claude-4.7", False)
+    assert counter_for("openai/next-big-thing", None, "anthropic").family == "gpt-5"
 
 
 def test_newer_claude_models_count_a_third_more_than_older_ones() -> None:

@@ -31,8 +31,8 @@ WINDOWS = {
     "claude-code": {"repair": 12_000, "audit": 100_000},
     "neurolink": {"repair": 10_000, "audit": 100_000},
     "opal": {"repair": 7_400, "audit": 80_000},
-    "refold": {"repair": 12_000, "audit": 100_000},
-    "vibe": {"repair": 10_000, "audit": 90_000},
+    "refold": {"repair": 17_000, "audit": 157_000},
+    "vibe": {"repair": 14_000, "audit": 141_000},
     "wolffish": {"repair": 20_000, "audit": 240_000},
 }
 CASES = ("repair", "audit")

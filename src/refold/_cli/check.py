@@ -26,6 +26,7 @@ class CheckReport(NamedTuple):
     limit: int | None = None
     due: bool | None = None
     waiting: str | None = None
+    counter: str | None = None
 
     @property
     def fits(self) -> bool:
@@ -86,7 +87,9 @@ def _verdict(talk: InputConversation, policy_options: options.PolicyOptions) -> 
         expected_calls=resolved.expected_calls,
     )
     waits = size.waiting.waits if size.waiting is not None else None
-    return CheckReport(talk.label, conversation.format, broken, pending, size.tokens, size.limit, size.due, waits)
+    return CheckReport(
+        talk.label, conversation.format, broken, pending, size.tokens, size.limit, size.due, waits, size.counter
+    )
 
 
 def _print(verdict: CheckReport) -> None:
@@ -107,6 +110,7 @@ def _print(verdict: CheckReport) -> None:
         show.line(f"{file}: {show.many(len(verdict.pending), 'call')} at the end {await_}: {show.clean(waiting)}")
     if verdict.tokens is not None and verdict.limit is not None:
         fill = f"{verdict.tokens:,} of {verdict.limit:,} tokens ({show.share(verdict.tokens, verdict.limit)})"
+        fill += f", counted as {verdict.counter}"
         state = "too large" if not verdict.fits else "fits, compaction is due" if verdict.due else "fits"
         state += f", compaction waits: {verdict.waiting}" if verdict.waiting else ""
         show.line(f"{file}: {fill}: {state}", style="green" if verdict.fits else "red")

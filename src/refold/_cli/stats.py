@@ -66,7 +66,7 @@ def _one(tally: TokenTable, top: int) -> None:
     show.lines(
         [
             ("file", show.clean(f"{tally.file} ({tally.kind}, {tally.format})")),
-            ("model", tally.model or "not named in the file"),
+            ("model", tally.model or f"not named in the file: counted as {tally.counter}"),
             (
                 "total",
                 f"{show.many(tally.total, 'token')} in {show.many(tally.messages, 'message')} "

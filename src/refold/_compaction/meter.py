@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from refold import formats
 from refold._compaction.options import MeterOptions, Options, read_options
 from refold._compaction.request import CHARACTERS, Request, format_for, gauged, request_for, usage_for
-from refold._compaction.result import Check
+from refold._compaction.result import Check, counter_name
 from refold.core._engine import due, waiting
 from refold.core.budget import Breakdown, WhenItPays
 from refold.core.token_units import EstimatedTokens
@@ -83,7 +83,8 @@ class Meter:
             known = course() if course is not None else None
             now = replace(now, transcript=self._transcript, start=self._transcript.messages, known_course=known)
         is_due, waits = due(request.policy, now), waiting(request.policy, now)
-        return Check(now.measured.count, view.budget.input, is_due, parts, expected.count, waits)
+        counter = counter_name(now.counter)
+        return Check(now.measured.count, view.budget.input, is_due, parts, expected.count, waits, counter)
 
     def _gauged(self, view: View, sums: list[int], request: Request) -> tuple[View, int]:
         """Return the view as the policy's gauge reads it, and the estimate of the messages that the provider reads."""

@@ -137,7 +137,7 @@ def request_for(
     cause = _cause(options)
     policy = _policy(options, cause)
     budget = budget_for(policy, options, measuring=measuring)
-    exact = counter_for("exact", options.model)
+    exact = counter_for("exact", options.model, options.provider, shape.name)
     binds = binds_thinking(shape.name, options.model)
     view = View(
         transcript=heard,
@@ -296,8 +296,10 @@ def _left(window: int, reserve: int, options: Options, measuring: bool) -> Budge
     return Budget(window, reserve)
 
 
-def counter_for(counter: Counter | str, model: str | None) -> Counter:
-    """Return the counter given, or the model's exact one by the name "exact"."""
+def counter_for(
+    counter: Counter | str, model: str | None, provider: str | None = None, format: str | None = None
+) -> Counter:
+    """Return the counter given, or by the name "exact" that of the model, or of the provider or format without one."""
     if not isinstance(counter, str):
         if not callable(getattr(counter, "message", None)):
             raise UsageError(f'a counter of type {type(counter).__name__} cannot count: say "exact" or "policy"')
@@ -307,7 +309,7 @@ def counter_for(counter: Counter | str, model: str | None) -> Counter:
         raise UsageError(f'no counter is called "{counter}"{near}; say "exact" or "policy", or pass a counter')
     from refold._counting import counter_for as exact
 
-    return exact(model)
+    return exact(model, provider, format)
 
 
 def check_plans(plans: Sequence[Plan], transcript: Transcript) -> tuple[Plan, ...]:

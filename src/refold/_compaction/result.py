@@ -12,7 +12,7 @@ from refold._compaction.request import fixed_part
 from refold.core._engine import without_ignored
 from refold.core._preserved_thinking import Sent, bound_parts, without_stale
 from refold.core.budget import Breakdown
-from refold.core.counting import count_all
+from refold.core.counting import CharCounter, count_all
 from refold.core.edits import Hide, fold
 from refold.core.messages import Message, MessageId
 from refold.core.plan import Plan, Sizes, sealed
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from refold._compaction.request import Request
     from refold.core._native import Messages, SystemPrompt
     from refold.core.break_even import BreakEven
+    from refold.core.counting import Counter
     from refold.core.transcript import Transcript
     from refold.core.view import View, Violation
     from refold.formats import Format
@@ -35,6 +36,7 @@ __all__ = [
     "CompactionRun",
     "Result",
     "assemble_result",
+    "counter_name",
     "exact_size",
     "fold_plans",
     "named",
@@ -102,8 +104,9 @@ class Check(Struct, frozen=True):
     """How full the window is: tokens of the whole request, the input budget, whether compaction is due, and why.
 
     `tokens` are by the policy's own gauge, which decides (`due`); `expected` is what the provider will count, as far as
-    reports have shown how it counts. `breakdown` is in tokens of the policy's counter. `waiting`: the trigger is
-    reached, and the compaction waits until it pays; its `waits` says why.
+    reports have shown how it counts. `breakdown` is in tokens of the counter that `counter` names: a family of
+    docs/counting.md ("claude-4.7"), or "characters / 4". `waiting`: the trigger is reached, and the compaction waits
+    until it pays; its `waits` says why.
 
     Added in 0.1.0.
     """
@@ -114,6 +117,7 @@ class Check(Struct, frozen=True):
     breakdown: Breakdown
     expected: int
     waiting: BreakEven | None = None
+    counter: str = ""
 
     def __repr__(self) -> str:
         state = ", due" if self.due else ", waiting until it pays" if self.waiting else ""
@@ -278,6 +282,15 @@ def view_breakdown(view: View) -> Breakdown:
             alone = view.counter.message(replace(_EMPTY, parts=(part,))) - framing if len(message.parts) > 1 else size
             kinds[kind] = kinds.get(kind, 0) + alone
     return replace(view.overhead, messages=view.counter.per_conversation + sum(view.sizes), kinds=kinds, roles=roles)
+
+
+def counter_name(counter: Counter) -> str:
+    """Return the family whose vocabulary a counter uses, or by how many characters it divides; else its type."""
+    match counter:
+        case CharCounter(per_token=per_token, factor=factor, margin=margin):
+            return f"characters / {per_token / factor / margin:.3g}"
+        case _:
+            return getattr(counter, "family", "") or type(counter).__name__
 
 
 def _refuse_new_violations(shape: Format, transcript: Transcript, written: list[Message]) -> None:

@@ -26,7 +26,7 @@ from refold.core.messages import (
     ToolCall,
     ToolResult,
 )
-from refold.models._names import provider_key, split
+from refold.models._names import USUAL_PROVIDERS, provider_key, split
 
 __all__ = ["ExactCounter", "Family", "counter_for", "families"]
 
@@ -139,18 +139,22 @@ class _EncodingTable(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @lru_cache(512)  # a server is asked for whatever names its clients invent
-def counter_for(model: str | None, provider: str | None = None) -> ExactCounter:
-    """Return the counter of a model, by its family in `encodings.json`; o200k for one that no row knows.
+def counter_for(model: str | None, provider: str | None = None, format: str | None = None) -> ExactCounter:
+    """Return the counter of a model, by its family in `encodings.json`; o200k where nothing tells one.
 
-    Without a model the provider's usual family is taken; Bedrock and Vertex serve several and say nothing.
+    A model that is not named, or that no row knows, is taken for the newest of its maker: of the provider that is named
+    or stands in the path of its id, else of the one that the format of the messages belongs to. Bedrock and Vertex
+    serve models of several makers and do not tell one.
     """
-    bare = split(model or "").model
+    name = split(model or "")
+    bare = name.model
     table = _table()
     family = next((row for row in table.families if row.model and re.search(row.model, bare)), None) if bare else None
     if family is None:
-        key = provider_key(provider)
-        family = next((row for row in table.families if key and row.provider == key), table.families[-1])
-        if bare:  # a model of this provider that no row knows: the same maker, another vocabulary perhaps
+        makers = filter(None, (provider_key(provider), name.provider, USUAL_PROVIDERS.get(format or "", "")))
+        of_makers = (row for maker in makers for row in table.families if row.provider == maker)
+        family = next(of_makers, table.families[-1])
+        if bare:  # a model of this maker that no row knows: another vocabulary perhaps
             family = msgspec.structs.replace(family, exact=False)
     factors = table.factors[family.factors] if family.factors else None
     return ExactCounter(

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from refold._compaction.options import Options
 from refold._compaction.request import request_for
+from refold._compaction.result import counter_name
 from refold._condense.call_facts import reads, writes
 from refold._inspect import message_labels
 from refold.core.budget import Budget
@@ -48,13 +49,15 @@ class Item(Struct, frozen=True):
 class TokenTable(Struct, frozen=True, kw_only=True):
     """All figures on one conversation, in tokens; each list is sorted by size, turns by time.
 
-    `roles` and `turns` are whole messages with their framing; `kinds`, `tools` and `files` are parts of them.
+    `counter` names what counted: a family of docs/counting.md, or the characters of a token. `roles` and `turns` are
+    whole messages with their framing; `kinds`, `tools` and `files` are parts of them.
     """
 
     file: str
     kind: str
     format: str
     model: str | None
+    counter: str
     total: int
     system: int
     schemas: int
@@ -107,7 +110,8 @@ def tallied(
             kinds.add(message_labels.kind(part), tokens)
             _add_tool(view, message, part, tokens, tools, files)
     return TokenTable(
-        file=label, kind=result.kind, format=result.format, model=result.model, total=view.estimated,
+        file=label, kind=result.kind, format=result.format, model=result.model,
+        counter=counter_name(view.counter), total=view.estimated,
         system=view.overhead.system, schemas=view.overhead.tools, messages=len(view.messages),
         calls=sum(len(message.calls) for message in view.messages),
         roles=roles.shares(), kinds=kinds.shares(), tools=tools.shares(), files=files.shares(), turns=_turns(view),

@@ -169,7 +169,7 @@ def _record(ref: SessionRef) -> Record:
         everything += _messages(side)
     everything += saved_outputs(ref.kind, ref.id, agents_folder())  # that a hook shortened: they count as removed
     texts = tuple(texts_in(everything))
-    counter = counter_for(main.model)
+    counter = counter_for(main.model, None, main.format)
 
     def part(*, removed: bool) -> RecordedTexts:
         return RecordedTexts(

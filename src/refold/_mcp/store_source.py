@@ -44,7 +44,7 @@ class StoredSessions:
         """Return the texts of a session: those that its plans removed from the view, and the others."""
         session = self._session(ref)
         messages = _messages(session)
-        counter = counter_for(None)
+        counter = counter_for(None, None, session.format)
         removed = RemovedMessages(messages, session.plans, counter)
 
         def present() -> list[RecordedText]:
@@ -65,9 +65,8 @@ class StoredSessions:
             return None
         ids = {each.id for each in session.recall(what)}
         messages = _messages(session)
-        return RecordedTexts(
-            lambda: (text for text in texts_in(messages) if text.id in ids), len(messages), counter_for(None)
-        )
+        counter = counter_for(None, None, session.format)
+        return RecordedTexts(lambda: (text for text in texts_in(messages) if text.id in ids), len(messages), counter)
 
     def records_with(self, query: str, *, everywhere: bool) -> tuple[list[Record], int]:
         """Return the sessions with messages that contain all words of a query, or else one, the last used first.

@@ -153,7 +153,7 @@ def _targets(history: History, step: int, plan: Plan) -> tuple[tuple[CardTarget,
     largest = sorted((id for id in touched if id in places), key=lambda id: -history.sizes.get(id, 0))
     rows = {row.message.id: row for row in history.view(state)}
     ratio = size_at(history, state)[1]
-    counter = counter_for(limits_of(history).model or None)
+    counter = counter_for(limits_of(history).model or None, None, history.head.format)
 
     def size(text: str) -> int:
         return counter.text(text) if len(text) <= MOST_COUNTED else round(len(text) * ratio)

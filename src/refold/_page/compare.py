@@ -146,7 +146,7 @@ def _pairs(history: History, groups: Sequence[tuple[ViewRow | None, ViewRow | No
     rows = [row for group in groups if not isinstance(group, SameRun) for row in group if row is not None]
     messages = history.messages(list({row.message.id: None for row in rows}))
     places = {id: place for place, id in enumerate(history.state.ids)}
-    counter = counter_for(history.state.settings.get("model"))
+    counter = counter_for(history.state.settings.get("model"), None, history.head.format)
     names = tool_names(messages.values())
 
     def card(row: ViewRow | None) -> MessageCard | None:

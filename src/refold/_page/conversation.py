@@ -189,7 +189,7 @@ def _window(history: History, figures: Figures, start: int, *, originals: bool) 
     ids = [group[0].message.id for group in chosen if len(group) == 1 and group[0].message.id in places]
     messages = history.messages(ids)
     called = tool_names(messages.values())
-    counter = counter_for(figures.limits.model or None)
+    counter = counter_for(figures.limits.model or None, None, history.head.format)
     items: list[MessageCard | Gap] = []
     for group in chosen:
         row = group[0]

@@ -205,7 +205,7 @@ def output_limit(
 ) -> OutputLimit:
     """Return the limit of tool outputs; limits that were set apply to any policy (N14, N17)."""
     own = policy_counter(request.policy, request.model, format, request.provider)
-    counter = own or counter_for("exact", request.model)
+    counter = own or counter_for("exact", request.model, request.provider, format)
     how, most = profile.output, most_tokens(request.budget.input, profile.output_share)
     if settings is None:
         return OutputLimit(how, counter, folder, most)

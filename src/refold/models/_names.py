@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["Name", "candidates", "provider_key", "split"]
+__all__ = ["USUAL_PROVIDERS", "Name", "candidates", "provider_key", "split"]
 
 # Providers as first segment of a path or as an argument, in the words of several routers -> one key.
 PROVIDERS = {
@@ -37,6 +37,9 @@ ROUTERS = {
     *("moonshot", "nebius", "novita", "ollama", "openai", "openrouter", "perplexity", "qwen", "sambanova", "together"),
     *("vercel-ai-gateway", "vertex", "vllm", "watsonx", "xai", "zai"),
 }
+# Who serves the messages of a format, where neither model nor provider is named. OpenAI's formats tell nobody: most
+# providers and local servers speak them.
+USUAL_PROVIDERS = {"anthropic": "anthropic", "bedrock": "bedrock", "gemini": "google"}
 # What Bedrock puts before a model's name.
 VENDORS = (
     "ai21|amazon|anthropic|cohere|deepseek|google|luma|meta|minimax|mistral|moonshot|moonshotai|nvidia|openai|qwen"

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 
 from refold.core._decoders import decoder
-from refold.models._names import provider_key, split
+from refold.models._names import USUAL_PROVIDERS, provider_key, split
 
 __all__ = ["provider_factor", "provider_factors", "request_factor", "request_provider"]
 
@@ -17,7 +17,6 @@ MAKERS = {
     "mistral": re.compile(r"mistral|codestral|ministral|magistral|devstral|pixtral|mixtral"),
     "openai": re.compile(r"gpt|chatgpt|o\d"),
 }
-FORMATS = {"anthropic": "anthropic", "gemini": "google-ai", "bedrock": "bedrock"}  # of which one provider is usual
 _decode = decoder(dict[str, float])
 
 
@@ -50,7 +49,7 @@ def request_provider(model: str | None, format: str | None, provider: str | None
     if (served := seed_provider(name.provider)) in provider_factors():
         return served
     maker = next((maker for maker, names in MAKERS.items() if names.match(name.model)), "")
-    return maker or ("" if model else FORMATS.get(format or "", ""))
+    return maker or ("" if model else seed_provider(USUAL_PROVIDERS.get(format or "")))
 
 
 def request_factor(model: str | None, format: str | None, provider: str | None = None) -> float:

@@ -77,7 +77,7 @@ def timeline(recorded: RecordedConversation, stamps: Sequence[Stamp] = (), *, mo
     """
     shape = formats.find(recorded.format)
     transcript = formats.read(shape, recorded.messages)
-    counter = counter_for(model or recorded.model)
+    counter = counter_for(model or recorded.model, None, recorded.format)
     counted = [counter.message(message) for message in transcript.messages]
     overhead = counter.text(formats.system_text(recorded.system)) if recorded.system else 0
     tools = formats.tools_text(recorded.tools, formats.loaded_in(transcript.messages))

@@ -720,11 +720,9 @@ class Session:
         return other if same else format
 
     def _read_as(self, format: str) -> None:
-        """Measure and write the messages in a format from now on."""
+        """Measure and write the messages in a format from now on; earlier ratios are of another counter."""
         if format != self._meters.format:
-            vocabulary = self._meters.vocabulary
             self._meters, self._view_cache = SessionMeters(self._options, format), ViewCache()
-            self._meters.vocabulary = vocabulary
             self._originals = MessageCache()
 
     def _sync(self) -> None:

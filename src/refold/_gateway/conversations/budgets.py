@@ -140,6 +140,7 @@ class Budgets:
             budget = Budget(size, size // 2)
         if budget.input < size // 8:  # a client that asks for the whole window as an answer means "as much as there is"
             budget = Budget(size, policy.reserve(size, None))
-        trigger, counter = policy.trigger.tokens(budget), policy_counter(policy, model, format) or counter_for(model)
+        trigger = policy.trigger.tokens(budget)
+        counter = policy_counter(policy, model, format) or counter_for(model, None, format)
         return Bound(policy, budget, min(trigger, budget.input), counter, assumed,
                      policy.wakes(budget), policy.wakes(budget, When.FIRST))  # fmt: skip

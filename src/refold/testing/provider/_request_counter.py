@@ -89,7 +89,7 @@ class RequestCounter:
         format = formats.find(name)
         request = formats.open_body(format, body)
         transcript = self._transcript(format, request.messages)
-        counter = self._counter or counter_for(request.model or None)
+        counter = self._counter or counter_for(request.model or None, None, name)
         anchor = format.anchor(transcript.messages)  # nothing before it reaches the model
         read = transcript.messages[anchor:]
         sizes = [0] * anchor + [self._size(counter, request.model, message) for message in read]
