@@ -143,6 +143,21 @@ def test_the_entries_of_pi_are_a_branch_from_where_the_conversation_began():
     assert set(spent) == {0}  # what was paid is counted where it was paid
 
 
+def test_what_an_extension_of_pi_said_first_is_on_the_new_branch_once():
+    before = rows(source("pi"))
+    at = next(at for at, row in enumerate(before) if row["type"] == "message")
+    said = {
+        "type": "custom_message",
+        "id": "aaaaaaaa",
+        "parentId": before[at]["parentId"],
+        "content": "Lint a.md first.",
+    }
+    before[at : at + 1] = [said, {**before[at], "parentId": said["id"]}]
+    content = b"".join(json.dumps(row).encode() + b"\n" for row in before)
+    (again,) = transcripts.read(written(content, compacted(content)))
+    assert json.dumps(again.messages).count("Lint a.md first.") == 1
+
+
 def test_a_setting_that_was_changed_later_is_in_force_on_the_new_branch_of_pi():
     changed = {"type": "thinking_level_change", "id": "aaaaaaaa", "parentId": "67c2f0cd", "thinkingLevel": "high"}
     content = source("pi") + json.dumps({**changed, "timestamp": "2026-11-28T19:15:00.000Z"}).encode() + b"\n"

@@ -6,10 +6,12 @@ descriptions of the environment. Such text is output: it asks for nothing. A tex
 and the rest, which is the user's:
 
     text ── whole forms (a known beginning, or a known sentence) ──► one span
+         ├─ what stands before the request, up to its heading    ──► a span; the rest is the user's
          └─ elements at the beginning of a line, up to their closing tag:
               known names                              ──► spans of the harness
               general names, names that sound like one ──► spans, where no word stands outside of elements
               wrappers of a request (`<userRequest>`)  ──► their content is the user's, every element outside is not
+              work that an agent's lead gives it        ──► the user's
               slash commands (`<command-name>`)        ──► name and arguments are the user's, unless it is a local one;
                                                            the text behind it in the message is what it stands for
 
@@ -85,7 +87,8 @@ RECAP = "state_snapshot"  # Gemini CLI, Qwen Code
 INSTRUCTIONS = _names(
     "user_instructions instructions_file project_instructions repository_instructions custom_instructions "
     "agent_instructions user_rules always_applied_workspace_rules skills_instructions apps_instructions "
-    "plugins_instructions"
+    "plugins_instructions "
+    "skill-context"  # Copilot CLI
 )
 SIGNED = {"skill": "<name>", "reminder": "<sql_tables>"}  # of Codex and Copilot CLI, by how their body begins
 WRAPPERS = _names("userrequest user_query")  # Copilot, Cursor: what stands outside of them is the harness's
@@ -106,7 +109,14 @@ ELEMENT = re.compile(r"^[ \t]*<([A-Za-z][\w-]*)((?: [^<>\n]*)?)>", re.M)
 FOLLOWING = re.compile(r"[ \t]*<([A-Za-z][\w-]*)((?: [^<>\n]*)?)>")
 CLOSING = re.compile(r"</([A-Za-z][\w-]*)>")
 FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.M)
-TRANSCRIPT = re.compile(r"\n*Full transcript available at: [^\n]*\n?")  # behind a task's notification
+TRANSCRIPT = re.compile(  # behind a task's notification
+    r"\n*(?:Full transcript available at: |Read the output file to retrieve the result: )[^\n]*\n?"
+)
+LEAD = 'teammate_id="team-lead"'  # Claude Code: who gives an agent of a team its work
+CONTEXT = re.compile(r"\s*# (?:Files mentioned by the user|Context from my IDE setup):\n")  # Codex, before the request
+REQUEST = "## My request for Codex:\n"
+# Gemini CLI: between these texts of a message are files that the user named.
+FILES, END_OF_FILES = "--- Content from referenced files ---", "--- End of content ---"
 MEMORY = re.compile(r"# claudeMd\b|\((?:project instructions|user's private global instructions)")
 LONGEST = 300  # characters of a first line that says what a text is
 
@@ -132,6 +142,8 @@ WHOLE: tuple[tuple[re.Pattern[str], SpanKind], ...] = (
     (re.compile(r"The following is a summary of a branch that this conversation came back from:"), "recap"),
     (re.compile(r"Contents of [^\n]+ \(lines \d+-\d+ of \d+\):\n"), "output"),
     (re.compile(r"Ran `[^\n]*`\n(?:```|\(no output\)|\[)"), "output"),
+    (re.compile(r"<path>[^<\n]+</path>\n<type>(?:file|directory)</type>\n"), "output"),
+    (re.compile(r"<file>\n\d{5}\| "), "output"),
     (re.compile(r"Summarize the task tool output above and continue with your task\.\s*\Z"), "notice"),
     (re.compile(r"The following tool was executed by the user\s*\Z"), "notice"),
     (re.compile(r"Continue if you have next steps, or stop and ask for clarification\b[^\n]*\s*\Z"), "notice"),
@@ -142,8 +154,15 @@ WHOLE: tuple[tuple[re.Pattern[str], SpanKind], ...] = (
     (re.compile(r"Parameter '\w+' is expected to be one of \[[^\]\n]*\]\.?\s*\Z"), "output"),
     (re.compile(r"<returncode>-?\d+</returncode>\s*(?:<(?:output|warning|exception)|\[|\Z)"), "output"),
     (re.compile(r"Please always provide EXACTLY ONE action in triple backticks"), "notice"),
+    (
+        re.compile(r"No tool calls found in the response\. Every response MUST include at least one tool call\."),
+        "notice",
+    ),
+    (re.compile(r"Tool call error:\n\n<error>\n"), "notice"),
     (re.compile(r"The last command <command>"), "output"),
     (re.compile(r"OBSERVATION:\n"), "output"),
+    (re.compile(r"Your command ran successfully and did not produce any output\.\s*\Z"), "output"),
+    (re.compile(r"Observation: (?=(?s:.*)<response clipped><NOTE>Observations should not exceed)"), "output"),
     (re.compile(r"Observation: (?:please analyze the attached screenshot|A screenshot and some texts\.)"), "output"),
 )
 BY_FIRST: dict[str, list[tuple[re.Pattern[str], SpanKind]]] = {}  # each begins with one sign, which most texts do not
@@ -203,9 +222,11 @@ def speech(message: Message) -> Utterance:
         return Utterance("\n".join(part.text for part in texts))
     harness: list[HarnessText] = []
     typed: list[str] = []
-    commanded = False  # by the text before
+    commanded = attached = False  # by the text before
     for part in texts:
-        spoken = _divided(part)
+        attached = attached or part.text.strip() == FILES
+        spoken = HarnessText(part, (HarnessSpan(0, len(part.text), "output"),), "") if attached else _divided(part)
+        attached = attached and part.text.strip() != END_OF_FILES
         if spoken is None and commanded and "\n" in part.text:
             spoken = HarnessText(part, (_command(part.text),), "")
         commanded = spoken is not None and bool(spoken.typed) and f"<{COMMAND}>" in part.text
@@ -271,7 +292,12 @@ def _divided(part: Text) -> HarnessText | None:
     for name, span in elements:
         typed.append(text[at : span.start])
         at = span.stop
-        if name in WRAPPERS or name in BARE_WRAPPERS or (name in (COMMAND, ARGUMENTS) and not local):
+        if (
+            name in WRAPPERS
+            or name in BARE_WRAPPERS
+            or (name in (COMMAND, ARGUMENTS) and not local)
+            or (name == "teammate-message" and _gives_work(span, text))
+        ):
             typed.append(span.body(text))
         elif (
             wrapped
@@ -284,7 +310,7 @@ def _divided(part: Text) -> HarnessText | None:
         else:
             typed.append(text[span.start : span.stop])
     typed.append(text[at:])
-    if not spans and not any(_holds_words(name) for name, _ in elements):
+    if not spans and not any(_holds_words(name) or name == "teammate-message" for name, _ in elements):
         return None
     return HarnessText(part, tuple(spans), "\n".join(piece for one in typed if (piece := one.strip())))
 
@@ -303,6 +329,8 @@ def _with_rest(part: Text, first: HarnessSpan) -> HarnessText:
 
 def _whole(text: str) -> HarnessSpan | None:
     """Return the span at the beginning of a text that has a known form; it is the whole text but for few forms."""
+    if REQUEST in text and (context := CONTEXT.match(text)):
+        return HarnessSpan(0, text.index(REQUEST) + len(REQUEST), "notice", context[0], REQUEST)
     for pattern, kind in BY_FIRST.get(text[:1], ()):
         if match := pattern.match(text):
             if kind == "instructions":
@@ -375,6 +403,11 @@ def _matters(name: str) -> bool:
 def _holds_words(name: str) -> bool:
     """Tell whether the body of an element of this name is what a user typed."""
     return name in WRAPPERS or name in BARE_WRAPPERS or name in (COMMAND, ARGUMENTS)
+
+
+def _gives_work(span: HarnessSpan, text: str) -> bool:
+    """Tell whether a message of a teammate is a task in words; those of a harness are objects of JSON."""
+    return LEAD in span.opening and not span.body(text).lstrip().startswith("{")
 
 
 def _is_known(name: str) -> bool:

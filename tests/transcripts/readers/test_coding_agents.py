@@ -57,12 +57,15 @@ def test_a_swe_agent_history_with_old_output_taken_out_is_built_from_the_steps_w
         entry("assistant", "look"),
         entry("user", "Old output omitted (9 lines)"),
     ]
-    (item,) = read(raw({"trajectory": [step("look", "all nine lines")], "history": history}))
+    steps = [step("look", "all nine lines"), step("touch", "")]
+    (item,) = read(raw({"trajectory": steps, "history": history}))
     assert item.messages[2:] == [
         {"role": "assistant", "content": "look"},
-        {"role": "user", "content": "all nine lines"},
+        {"role": "user", "content": "OBSERVATION:\nall nine lines"},
+        {"role": "assistant", "content": "touch"},
+        {"role": "user", "content": "Your command ran successfully and did not produce any output."},
     ]
-    assert "without the frame" in item.notes[0]
+    assert "usual frame" in item.notes[0]
 
 
 def test_swe_agent_steps_with_ids_keep_them():

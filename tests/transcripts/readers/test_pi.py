@@ -77,6 +77,25 @@ def test_entries_that_are_no_messages_are_counted_and_compactions_marked():
     )
 
 
+def test_what_an_extension_says_to_the_model_is_part_of_the_conversation():
+    (item,) = read(
+        lines(
+            HEADER,
+            said("user", "go"),
+            answer(call("c1")),
+            result("c1", "one"),
+            {"type": "custom_message", "customType": "lint", "content": "Lint a.md.", "display": True},
+            {"type": "custom_message", "customType": "look", "content": [{"type": "text", "text": "Look."}]},
+            {"type": "custom", "customType": "state", "data": {"text": "kept from the model"}},
+        )
+    )
+    assert [message["content"] for message in item.messages[3:]] == [
+        [{"type": "text", "text": "Lint a.md."}],
+        [{"type": "text", "text": "Look."}],
+    ]
+    assert item.notes == ("1 × line of type session (line 1)", "1 × line of type custom (line 7)")
+
+
 def test_in_a_tree_the_path_to_the_newest_entry_is_the_conversation():
     def at(row, id, parent):
         return {**row, "id": id, "parentId": parent}

@@ -80,6 +80,9 @@ class _PiSession:
         if row.get("type") == "message" and isinstance(message, dict) and message.get("role") in _ROLES:
             self._message(number, message)
             return
+        if row.get("type") == "custom_message" and (content := blocks_of(row.get("content"))):
+            self.talk.user([converted_block(block) for block in content])  # of an extension; pi sends it as a user's
+            return
         if row.get("type") == "compaction":
             at = len(self.talk.messages)
             self.boundaries.append(at)

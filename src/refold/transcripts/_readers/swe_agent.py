@@ -14,6 +14,7 @@ from refold.transcripts._source import Document
 _ELIDED = re.compile(
     r"^\s*Old (environment )?output", re.I
 )  # what a history processor leaves in place of an observation
+_NO_OUTPUT = "Your command ran successfully and did not produce any output."  # what the agent says instead
 _KEEP = ("role", "content", "name", "tool_calls", "thinking_blocks", "reasoning_content")
 
 
@@ -96,6 +97,6 @@ def _built(history: list[Json], steps: list[Any], aside: SkippedItems) -> list[A
                 {"role": "tool", "tool_call_id": id, "content": "" if at else observation} for at, id in enumerate(ids)
             )
         else:
-            messages.append({"role": "user", "content": observation})
-        aside.add("step whose observation is given without the frame the agent put around it")
+            messages.append({"role": "user", "content": f"OBSERVATION:\n{observation}" if observation else _NO_OUTPUT})
+        aside.add("step whose observation is given in the agent's usual frame")
     return messages

@@ -43,7 +43,7 @@ def entries(document: Document, messages: list[Any], compaction: WrittenCompacti
             f"{document.path}: the entries of this session have no ids: open it once with pi, which adds them"
         )
     path = [rows[at] for at in sorted(path_of(document.objects)) if "parentId" in rows[at]]
-    begun = next((at for at, row in enumerate(path) if _speaker(row) in SPEAKERS), len(path))
+    begun = next((at for at, row in enumerate(path) if _is_sent(row)), len(path))
     latest = {_setting(row): row for row in path[begun:] if _setting(row)}
     originals = _Originals([row["message"] for row in path[begun:] if _speaker(row) in SPEAKERS])
     bodies: list[Json] = [
@@ -149,6 +149,10 @@ def _block(block: Any) -> Any:
 
 def _speaker(row: Json) -> Any:
     return mapping(row.get("message")).get("role") if row.get("type") == "message" else None
+
+
+def _is_sent(row: Json) -> bool:
+    return _speaker(row) in SPEAKERS or row.get("type") == "custom_message"
 
 
 def _setting(row: Json) -> Any:
