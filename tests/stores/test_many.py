@@ -57,3 +57,16 @@ def test_many_sessions_at_once_lose_nothing(database_url):
             session = Session(store, f"s{number}", policy="opal", window=1_000)
             assert session.messages == [user(f"I am {number}"), *talk(6), user(f"still {number}")]
             assert (len(session.plans), session.billed.prompt) == (1, number + 1)
+
+
+def test_sessions_that_begin_alike_are_stored_by_several_at_once_and_found(database_url):
+    with open_store(database_url, timeout=60) as one, open_store(database_url, timeout=60) as two:
+
+        def begin(store, name, number):
+            Session(store, f"{name}{number}", window=100_000).append([user(f"we are {number} zebra"), *talk(20)])
+
+        with ThreadPoolExecutor(2) as pool:
+            for number in range(10):
+                for begun in [pool.submit(begin, store, name, number) for store, name in ((one, "a"), (two, "b"))]:
+                    begun.result()
+        assert len(one.search("zebra", limit=100)) == 10

@@ -188,3 +188,21 @@ def test_a_request_that_a_later_turn_replaced_says_so():
     transcript = talk(f"u: {before}", "a: The `window` is 90 days now.", f"u: {after}", "a: ok")
     line = outcome_lines(transcript, ())[-1]
     assert line.startswith(f"turn 1: {before} (replaced in user turn 2) → ")
+
+
+def test_what_is_told_of_an_answer_that_stays_ends_with_a_sentence_or_a_clause():
+    answer = "Changed `load` to read the index, which is small. The three scripts that ran before it are gone, since "
+    answer += "each of them wrote the same table again, and nothing else read what they had written."
+    work = ("u: make it fast", "a: x | edit(a.py) as c", "t: c = ok")
+    transcript = talk(*work, f"a: {answer}", "u: next")
+    assert outcome_lines(transcript, transcript.messages[1:]) == (
+        "turn 1: make it fast → Changed `load` to read the index, which is small.",
+    )
+    long = f"Changed `load` to read the index in one pass over the rows of the table, {answer[answer.index('since') :]}"
+    transcript = talk(*work, f"a: {long}", "u: next")
+    (line,) = outcome_lines(transcript, transcript.messages[1:])
+    begins = "turn 1: make it fast → "
+    assert (
+        line
+        == f"{begins}Changed `load` to read the index in one pass over the rows of the table, since each of them wrote the same table again …"
+    )

@@ -18,6 +18,7 @@ from msgspec import Struct
 from refold._condense.call_facts import writes
 from refold._condense.call_outline import one_line
 from refold._condense.digest.agreement import goes_on, only_praises
+from refold._condense.digest.announcements import whole_sentences
 from refold._condense.digest.answers import asks, question_before
 from refold._condense.digest.gist import BRIEF, DID, deed, names_something, reply
 from refold._condense.digest.previous import own_text
@@ -235,7 +236,7 @@ def outcome_lines(transcript: Transcript, staying: Sequence[Message], *, full: b
             elif not _stays(each.request, whole) and (
                 each.turn == 1 or not worked.isdisjoint(range(each.turn, turns[index[each.answer.id]] + 1))
             ):
-                lines.append(f"{request} → {CUT_ITEM.sub('', one_line(outcome, SHORTER))}")
+                lines.append(f"{request} → {CUT_ITEM.sub('', whole_sentences(outcome, SHORTER))}")
     return tuple(lines)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from refold._condense.call_facts import arguments_of, is_shell, plain_name, writes
 from refold._condense.call_outline import call_line, one_line
-from refold._condense.digest.announcements import SENTENCE, announces
+from refold._condense.digest.announcements import SENTENCE, announces, whole_sentences
 from refold._condense.digest.conclusions import PLAN_ENDS, SUPPOSED, prose
 from refold._condense.digest.definitions import is_prose
 from refold._condense.digest.file_log import AGENTS, file_log
@@ -323,8 +323,8 @@ def _stated(message: Message) -> str:
     meant = [sentence for sentence in sentences if INTENT.search(sentence)]
     last = text.rsplit("\n\n", 1)[-1]
     if not meant or (len(last) <= INTENT_LENGTH and meant[-1] in last):
-        return one_line(last if len(last) <= INTENT_LENGTH else " ".join(sentences[-2:]), INTENT_LENGTH)
-    return one_line(" ".join(meant[-2:]), INTENT_LENGTH)
+        return whole_sentences(last if len(last) <= INTENT_LENGTH else " ".join(sentences[-2:]), INTENT_LENGTH)
+    return whole_sentences(" ".join(meant[-2:]), INTENT_LENGTH)
 
 
 def _results_of_calls(view: View, listed: str) -> Iterator[str]:

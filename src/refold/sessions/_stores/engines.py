@@ -226,7 +226,10 @@ class Postgres:
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock{kind}({LOCK})")
 
     def index(self, connection: Connection, words: Iterable[tuple[int, Sequence[str]]]) -> None:
-        """Add the words of messages, by their numbers, to the search index; all at once, since each way takes time."""
+        """Add the words of messages, by their numbers, to the search index; all at once, since each way takes time.
+
+        Another connection that has stored the same messages in the meantime has added the same words.
+        """
         rows = [
             {"number": number, "piece": place, "words": " ".join(f"{word}:{at}" for at, word in enumerate(run, 1))}
             for number, each in words
@@ -234,7 +237,7 @@ class Postgres:
         ]
         if rows:
             statement = "INSERT INTO words (number, piece, words) VALUES (:number, :piece, CAST(:words AS tsvector))"
-            connection.execute(text(statement), rows)
+            connection.execute(text(f"{statement} ON CONFLICT DO NOTHING"), rows)
 
     def forget(self, connection: Connection, numbers: Sequence[int]) -> None:
         """Remove messages from the search index."""
