@@ -21,7 +21,8 @@ def session(turns=TURNS, batches=4):
 
 
 def compacted(messages, budget, format="anthropic"):
-    return refold.compact(messages, format=format, policy="refold", budget=budget, force=True).messages
+    options = {"format": format, "model": "gpt-4o", "budget": budget}  # the model by whose count the budgets are chosen
+    return refold.compact(messages, policy="refold", force=True, **options).messages
 
 
 def blocks(messages):

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from refold.core.messages import Message, Opaque, ToolCall, ToolResult
+from refold.core.messages import OLLAMA, Message, Opaque, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -233,7 +233,8 @@ def _match(group: CallGroup, results: list[PlacedResult]) -> list[PlacedResult]:
     for call in unmatched:
         for placed in left:
             both_have_ids = call.call.call_id and placed.result.call_id  # then a name alone pairs nothing
-            if placed.result.name == call.call.name and not both_have_ids:
+            in_order = call.call.kind == OLLAMA and not placed.result.name
+            if (placed.result.name == call.call.name or in_order) and not both_have_ids:
                 group.pairs.append((call, placed))
                 left.remove(placed)
                 break

@@ -29,11 +29,14 @@ ToolDefinitions: TypeAlias = Sequence[Mapping[str, Any] | SDKValue] | Mapping[st
 """Tool definitions in the provider's shape: a list of them, or Bedrock's `toolConfig`."""
 
 
+_WITH_DEFAULTS = ("google.genai.", "mistralai.", "ollama.")  # modules of the SDKs that send them
+
+
 def as_json(value: Any) -> Any:
     """Return a value with the SDK objects in it as the JSON that the SDK sends; the very same value where it has none.
 
     Like the SDKs, it leaves out fields that nothing has set, and those that the SDK marks as its own (`parsed`).
-    google-genai leaves out only what is None: the role of its `ModelContent` is a default.
+    google-genai, mistralai and ollama leave out only what is None: the roles of their messages are defaults.
     """
     if isinstance(value, dict):
         changed = {key: new for key, old in value.items() if type(old) is not str and (new := as_json(old)) is not old}
@@ -43,7 +46,7 @@ def as_json(value: Any) -> Any:
         return value if all(map(is_, entries, value)) else entries
     if (dump := getattr(value, "model_dump", None)) is None or isinstance(value, type):
         return value
-    if any(base.__module__.startswith("google.genai.") for base in type(value).__mro__):
+    if any(base.__module__.startswith(_WITH_DEFAULTS) for base in type(value).__mro__):
         return dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
     own = getattr(value, "__api_exclude__", None)
     return dump(mode="json", by_alias=True, exclude_unset=True, exclude=own, warnings=False)

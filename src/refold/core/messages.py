@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
+    "OLLAMA",
     "Content",
     "File",
     "Image",
@@ -49,6 +50,7 @@ __all__ = [
 MessageId = NewType("MessageId", str)
 Path: TypeAlias = tuple[str | int, ...]
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+OLLAMA = "ollama"  # a kind of call without type, whose result names the tool; most of both have no id
 ROLES = frozenset({"system", "user", "assistant", "tool"})
 
 
@@ -101,7 +103,8 @@ class Reasoning(Struct, frozen=True, omit_defaults=True, tag="reasoning"):
 class ToolCall(Struct, frozen=True, omit_defaults=True, tag="call", dict=True):
     """A tool the model asked for; `arguments` is JSON text, or free text for custom tools.
 
-    `kind` is "function", or the provider's own word for another sort of call ("custom", "local_shell", …).
+    `kind` is "function", or the provider's own word for another sort of call ("custom", "local_shell", …);
+    "ollama" is one of its native API.
     A call with `server=True` is answered by the provider inside the same message.
     `call_id` is empty where the provider gives none (some Gemini calls): then name and order pair it. `item` is the id
     of the call's item where a result may name that instead, `caller` the call id of the program that made the call.

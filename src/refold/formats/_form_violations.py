@@ -192,6 +192,8 @@ def _chat(message: Message) -> Iterator[Flaw]:
                 yield from _rewritten("arguments that are no text", message, ("tool_calls", position))
             case {"type": str()}:
                 pass
+            case {"function": {"arguments": dict()}} if "type" not in call:  # Ollama's
+                pass
             case _:
                 yield from _rewritten("a call without type", message, ("tool_calls", position))
     if native.get("role") == "tool":
@@ -200,7 +202,8 @@ def _chat(message: Message) -> Iterator[Flaw]:
     elif message.role != "tool":
         yield from content_flaws(message, "content", _WORDS, untyped=True)
     for at, block in _listed(message, "content"):
-        yield from _foreign(block, at, _RESPONSES | _CLAUDE)
+        if not isinstance(block.get("document"), dict):  # Cohere's, of a tool's output
+            yield from _foreign(block, at, _RESPONSES | _CLAUDE)
 
 
 def _responses(message: Message) -> Iterator[Flaw]:

@@ -90,6 +90,8 @@ class Anthropic(Blocks):
         """Tell whether a native object can only be of this format."""
         for block in listing(native.get("content")):
             kind = mapping(block).get("type")
+            if kind == "thinking" and "signature" not in block:  # Mistral and Cohere have blocks of this type as well
+                continue
             if isinstance(kind, str) and (kind in _OURS or kind.endswith("_tool_result")):
                 return True
             if kind in ("image", "document") and "source" in block:

@@ -14,6 +14,7 @@ from refold._rules.spelling import Spelled
 from refold._text.image_size import base64_image_size
 from refold.core._json import Json, listing, mapping, objects, string, string_of
 from refold.core.messages import (
+    OLLAMA,
     Content,
     File,
     Image,
@@ -31,6 +32,7 @@ from refold.formats._base import (
     EMPTY,
     Body,
     Lens,
+    arguments_of,
     arguments_text,
     content_text,
     get,
@@ -53,7 +55,7 @@ _ROLES: dict[str, Role] = {
     "tool": "tool",
     "function": "tool",
 }
-_REASONING = ("reasoning_content", "reasoning")  # vendors' readable thinking, in a field next to the content
+_REASONING = ("reasoning_content", "reasoning", "thinking")  # vendors' readable thinking, in a field by the content
 _SEALED = ("reasoning_details", "thinking_blocks")
 _OTHER = ("refusal", "audio")
 _BLOCKS = frozenset({"image_url", "input_audio", "file", "refusal"})
@@ -61,7 +63,7 @@ _CONTENT: tuple[str | int, ...] = ("content",)
 
 
 class OpenAIChat(Lens):
-    """Chat completions. A refusal is Opaque: it is the model's word on a request and is not shortened."""
+    """Chat completions, and Ollama's own messages. A refusal is Opaque: it is the model's word on a request."""
 
     name = "openai-chat"
     volatile = frozenset({"cache_control"})
@@ -86,18 +88,20 @@ class OpenAIChat(Lens):
             result = ToolResult(
                 string(native, "tool_call_id"),
                 tuple(contents),  # type: ignore[arg-type] # results hold no calls
-                string(native, "name"),
+                string(native, "name") or string(native, "tool_name"),
                 native.get("is_error") is True,
+                OLLAMA if "tool_name" in native else "function",
             )
             return Message(id, role, (result,), None, native)
         if type(content) is str and len(native) == 2:
             return Message(id, role, (Text(content, _CONTENT),) if content else (), None, native)
         parts: list[Part] = _thinking(native) if role == "assistant" else []
-        parts.extend(_content(content))
+        parts.extend(_spoken(native, content) if role == "assistant" else _content(content))
         if role == "assistant":
             parts.extend(opaque(native[key], (key,), key) for key in _OTHER if native.get(key))
-            images = listing(native.get("images"))  # that OpenRouter's models draw, in a field next to the content
-            parts.extend(_block(image, ("images", position)) for position, image in enumerate(images))
+        images = listing(native.get("images"))  # of Ollama's users, and those that OpenRouter's models draw
+        parts.extend(_block(image, ("images", position)) for position, image in enumerate(images))
+        if role == "assistant":
             parts.extend(_calls(native))
         return Message(id, role, tuple(parts), None, native)
 
@@ -120,7 +124,8 @@ class OpenAIChat(Lens):
                 return _function(part, old) if at == ("function_call",) else _call(part, old)
             case ToolResult(call_id=call_id):
                 old = old if isinstance(old, dict) else {"role": "tool"}
-                key = {"tool_call_id": call_id} if call_id or "tool_call_id" in old else {"name": part.name}
+                named = {"tool_name" if part.kind == OLLAMA else "name": part.name} if part.name else {}
+                key = {"tool_call_id": call_id} if call_id or "tool_call_id" in old else named
                 return {**old, **key, "content": _result(part, old)}
             case _ if old is not None:
                 return old
@@ -131,14 +136,14 @@ class OpenAIChat(Lens):
         """Return a native object for a message that has none."""
         for part in message.parts:
             if isinstance(part, ToolResult):
-                who = {"role": "tool"} if part.call_id else {"role": "function"}
+                who = {"role": "tool"} if part.call_id or part.kind == OLLAMA else {"role": "function"}
                 return self.render(part, who, ())
         spoken = [part for part in message.parts if not isinstance(part, ToolCall | Reasoning)]
         calls = [part for part in message.parts if isinstance(part, ToolCall)]
         if not calls:
             return {"role": message.role, "content": content_text(spoken)}
         content = content_text(spoken) if spoken else None
-        if len(calls) == 1 and not calls[0].call_id:
+        if len(calls) == 1 and not calls[0].call_id and calls[0].kind != OLLAMA:
             return {"role": "assistant", "content": content, "function_call": _function(calls[0], None)}
         return {"role": "assistant", "content": content, "tool_calls": [_call(call, None) for call in calls]}
 
@@ -187,8 +192,29 @@ def _content(content: object) -> list[Part]:
     return [] if content is None else [opaque(content, _CONTENT)]
 
 
+def _spoken(native: Json, content: object) -> list[Part]:
+    """Read what a model says: Cohere's plan of its calls, thinking as Mistral and Cohere write it, and all others."""
+    parts: list[Part] = [Text(plan, ("tool_plan",))] if (plan := string(native, "tool_plan")) else []
+    if not isinstance(content, list):
+        return [*parts, *_content(content)]
+    calls = bool(native.get("tool_calls"))
+    for position, block in enumerate(content):
+        at: Path = ("content", position)
+        match block:
+            case {"type": "thinking", "thinking": str(words)}:
+                parts.append(Reasoning(words, calls, at=at))
+            case {"type": "thinking", "thinking": list(chunks)}:
+                parts.append(Reasoning("\n".join(string(chunk, "text") for chunk in objects(chunks)), calls, at=at))
+            case _:
+                parts.append(_block(block, at))
+    return parts
+
+
 def _block(block: object, at: Path) -> Content:
     match block:
+        case str(data) if at[0] == "images":  # Ollama's: base64 without a name of its type
+            width, height = base64_image_size(data) or (0, 0)
+            return Image("", len(data) * 3 // 4, width, height, "", at)
         case {"type": "text", "text": str(text)}:
             return Text(text, at)
         case {"type": "image_url", "image_url": dict(image)}:
@@ -201,6 +227,8 @@ def _block(block: object, at: Path) -> Content:
             return _recording("video", link, at)
         case {"type": "audio_url", "audio_url": {"url": str(link)}}:
             return _recording("audio", link, at)
+        case {"type": "document", "document": {"data": str() | dict() as data}}:  # of a tool's output, to Cohere
+            return Text(arguments_text(data), at)
         case {"type": "file", "file": dict(file)}:
             return File("document", "", len(string(file, "file_data")) * 3 // 4, string(file, "filename"), at=at)
         case _:
@@ -251,7 +279,7 @@ def _calls(native: Json) -> list[Part]:
         match call:
             case {"function": {"name": str(name)} as function}:
                 call_id, arguments = call.get("id"), function.get("arguments", "")
-                kind = "function"
+                kind = OLLAMA if isinstance(arguments, dict) and "type" not in call else "function"
             case {"type": "custom", "custom": {"name": str(name)} as custom}:
                 call_id, arguments = call.get("id"), custom.get("input", "")
                 kind = "custom"
@@ -276,6 +304,9 @@ def _call(call: ToolCall, old: object) -> Json:
     if call.kind == "custom":
         inner = {**mapping(base.get("custom")), "name": call.name, "input": call.arguments}
         return {**base, "id": call.call_id, "type": "custom", "custom": inner}
+    if call.kind == OLLAMA:
+        function = {**mapping(base.get("function")), "name": call.name, "arguments": arguments_of(call.arguments)}
+        return {**base, **({"id": call.call_id} if call.call_id else {}), "function": function}
     fields = {"type": string(base, "type") or "function", "function": _function(call, base.get("function"))}
     return {**base, "id": call.call_id, **fields}
 

@@ -12,6 +12,7 @@ from refold._rules.pairing import GroupPairing, IdPairing, Pairing
 from refold.core._speakers import is_turn
 from refold.core.edits import Edit, Hide, Rewrite
 from refold.core.messages import (
+    OLLAMA,
     Message,
     Note,
     Part,
@@ -34,7 +35,7 @@ __all__ = ["CloseCalls"]
 
 SYNTHETIC = Note("synthetic")
 UNKNOWN_TOOL = "unknown_tool"  # providers take only letters, digits, - and _ in a name
-INVENTED = ("function", "custom")  # kinds of calls that can be made up: the others say what was done and where
+INVENTED = ("function", "custom", OLLAMA)  # kinds of calls that can be made up: the others say what was done and where
 PLACEHOLDER = re.compile(
     r"\s*\[[^\]\n]{0,200}(unavailable|cleared|compacted|removed|no res(?:ponse|ult))[^\]\n]{0,200}\]\s*", re.I
 )
@@ -147,7 +148,8 @@ class _Work:
             self._drop(orphan)
             return
         call = self._call_for(orphan.result)
-        named = orphan.result.call_id or (self.together and orphan.result.name)
+        by_name = self.together or kind == OLLAMA
+        named = orphan.result.call_id or (by_name and orphan.result.name)
         if not named or self._comes_again_stored(orphan):
             call = replace(call, call_id=f"call_{message.id.rpartition(':')[2]}")  # pairs are made by id here
             self._drop(orphan)
@@ -198,7 +200,7 @@ class _Work:
     def _with_id(self, placed: PlacedCall) -> ToolCall:
         """Return a call, with an id of ours where its id is empty (some servers send that in place of none)."""
         call, message = placed.call, self.view.messages[placed.position]
-        if call.call_id or call.at[:1] != ("tool_calls",):
+        if call.call_id or call.at[:1] != ("tool_calls",) or call.kind == OLLAMA:
             return call
         number = "_".join(map(str, call.at[1:2]))
         call = replace(call, call_id=f"call_{message.id.rpartition(':')[2]}_{number}")
