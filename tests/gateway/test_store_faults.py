@@ -3,6 +3,8 @@
 import contextlib
 import json
 import logging
+import os
+import signal
 import sqlite3
 import time
 
@@ -18,6 +20,7 @@ from refold.sessions import open_store
 from refold.testing.provider import ScriptedProvider
 from tests.gateway.conftest import standing
 from tests.gateway.scripted_upstream import call, chat
+from tests.gateway.serving_process import serving
 from tests.stores.conftest import postgres_server, postgres_url  # noqa: F401 # fixtures
 
 SETTINGS = {"window": 16_000, "background": False}
@@ -297,3 +300,36 @@ def test_a_database_that_is_gone_and_comes_back_loses_nothing(switched):
             assert [plan["id"] for plan in json.loads(listed)["plans"]] == made
     assert {each.status for each in provider.received} == {200}
     assert provider.received[-1].body == provider.received[-2].body
+
+
+@pytest.fixture
+def stopped():
+    """Stop the server that a connection's process belongs to, until the test is over."""
+    ended = []
+
+    def stop(url):
+        with open_store(url) as store, store._database.engine.connect() as connection:
+            folder = connection.exec_driver_sql("SHOW data_directory").scalar_one()
+            own = connection.exec_driver_sql("SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+            backends = [number for (number,) in own]
+        with open(os.path.join(folder, "postmaster.pid")) as file:
+            for number in (int(file.readline()), *backends):
+                os.kill(number, signal.SIGSTOP)
+                ended.append(number)
+
+    yield stop
+    for number in ended:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(number, signal.SIGCONT)
+
+
+def test_a_gateway_whose_database_does_not_answer_ends_all_the_same(postgres_url, stopped):  # noqa: F811
+    with (
+        ScriptedProvider() as provider,
+        serving(provider.openai_url, "--window", "8k", "--store", postgres_url) as (process, url),
+    ):
+        assert call(url, body=chat(10))[1]["x-refold-done"] == "compacted"
+        stopped(postgres_url)
+        assert call(url, body=chat(10, 401))[1]["x-refold-unsaved"] == "1"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(40) == -signal.SIGTERM

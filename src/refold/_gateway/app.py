@@ -88,6 +88,7 @@ __all__ = ["Gateway"]
 
 WHILE_DRAINING = ("/livez", "/metrics")
 STORE_TIMEOUT = 3.0  # seconds that a request waits for a store that others lock, or that does not answer
+LAST_WRITES = 8.0  # seconds in which a gateway that ends writes what the store did not take before
 TELL = 2.0  # seconds for which the figures that other workers know of this one are old at most
 CLOCK_STEP = 60.0  # seconds by which the store's clock and this machine's may drift apart between two looks
 LONGEST_RESOURCE = 4 * 1024 * 1024  # bytes of a description of what is stored, in which ids are looked for
@@ -176,7 +177,11 @@ class Gateway:
             self._retention_task.cancel()
         await self._planner.close()
         await self._upstream.close()
-        await self._keeper.close()
+        closing = asyncio.ensure_future(self._keeper.close())
+        if (await asyncio.wait((closing,), timeout=LAST_WRITES))[0]:
+            await closing
+        else:  # a database that is stopped, or a network that loses all, is not waited for without end
+            log_event(logging.ERROR, "ends without its store, which does not answer")
         self.metrics.tell_others()
 
     async def _tell_figures(self) -> None:
