@@ -11,8 +11,14 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from refold._gateway import responses_socket
+from refold._gateway.proxy import Exchanges
+from refold._gateway.server import tokens
+from refold._gateway.server.serving import Serving
+from refold._gateway.server.tokens import TokenFile
+from refold._gateway.settings import GatewaySettings
 from refold.testing.provider import Fault, ScriptedReply
 from tests.gateway.native.upstream import ignorant, responses_turns
+from tests.gateway.scripted_upstream import upstream, whole
 from tests.gateway.talking import opened
 
 GO = {"type": "message", "role": "user", "content": "Go through the modules. Never touch setup.py."}
@@ -183,9 +189,18 @@ def test_a_connection_ends_when_it_is_as_old_as_it_may_be(agent, monkeypatch):
     assert event.error.code == "websocket_connection_limit_reached"
 
 
+CREATE = b'{"type": "response.create", "model": "gpt-4o", '
+
+
 @pytest.mark.parametrize(
-    "message", ["{", "[]", '{"type": "response.cancel"}', '{"type": "response.create", "input": 3}']
-)
+    "message",
+    [
+        "{", "[]", '{"type": "response.cancel"}', '{"type": "response.create", "input": 3}',
+        CREATE + b'"input": ' + b"9" * 5_000 + b"}",
+        CREATE + b'"generate": false, "user": "\xff"}',
+        CREATE + b'"generate": false, "metadata": ' + b"9" * 5_000 + b"}",
+    ],
+)  # fmt: skip
 def test_a_message_that_is_no_request_is_told_so_and_the_next_one_answered(agent, message):
     serving, _ = agent
     with connect(f"{serving.url.replace('http', 'ws')}/v1/responses") as one:
@@ -194,6 +209,53 @@ def test_a_message_that_is_no_request_is_told_so_and_the_next_one_answered(agent
         assert (told["type"], told["status"], told["error"]["code"]) == ("error", 400, "bad_body")
         one.send(json.dumps({"type": "response.create", "model": "gpt-4o", "input": [GO]}))
         assert json.loads(one.recv())["type"] == "response.created"
+
+
+def test_a_token_that_is_revoked_makes_no_history_known_any_more(gateway, tmp_path, monkeypatch):
+    monkeypatch.setattr(tokens, "CHECKED", 0.0)
+    file = TokenFile(tmp_path / "tokens.jsonl")
+    token, text = file.create("team:red")
+    serving, _ = gateway(behave=ignorant, tokens=str(tmp_path / "tokens.jsonl"), require_token=True)
+    address = f"{serving.url.replace('http', 'ws')}/v1/responses"
+    with connect(address, additional_headers={"x-refold-token": text}) as one:
+        file.revoke(token.id)
+        one.send(json.dumps({"type": "response.create", "model": "gpt-4o", "input": [GO], "generate": False}))
+        assert json.loads(one.recv())["status"] == 401
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b'{"type": "response.completed"}',
+        b'{"type": "response.completed", "response": {"id": "resp_1", "output": null}}',
+        b'{"type": "response.output_text.delta", "delta": "\xff"}',
+    ],
+)
+def test_an_event_that_is_not_of_the_api_ends_no_connection(broken):
+    end = b'{"type": "response.failed", "response": {"id": "resp_1"}}'
+    stream = b"".join(b"data: " + data + b"\n\n" for data in (broken, end))
+    with upstream(lambda head, body: whole(stream, kind=b"text/event-stream")) as (url, seen), Serving(
+        GatewaySettings(upstreams={"openai": url}, port=0)
+    ) as serving, connect(f"{serving.url.replace('http', 'ws')}/v1/responses") as one:  # fmt: skip
+        for number in (1, 2):
+            one.send(json.dumps({"type": "response.create", "model": "gpt-4o", "input": [GO]}))
+            while json.loads(one.recv())["type"] != "response.failed":
+                pass
+            assert len(seen) == number
+    assert b"accept-encoding: identity" in seen[0][0].lower()
+
+
+def test_a_failure_of_the_gateway_ends_no_connection(agent, monkeypatch):
+    async def fails(exchanges, *given):
+        raise LookupError
+
+    serving, _ = agent
+    with socket(serving.url) as one:
+        with monkeypatch.context() as broken:
+            broken.setattr(Exchanges, "run", fails)
+            (event,) = one.ask([GO])
+        assert (event.status, event.error.code) == (500, "internal")
+        assert one.ask([GO])[-1].type == "response.completed"
 
 
 @pytest.mark.parametrize(

@@ -315,10 +315,14 @@ class Gateway:
     async def _serve_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a WebSocket of the Responses API, once its handshake is admitted; each message is admitted again."""
         request = request_scope(scope)
-        try:
+
+        def admit() -> _RequestHead:
             self._check_draining(scope["path"])
+            return self._read_head(request)
+
+        try:
             check_same_origin(dict(request["headers"]))  # no browser asks before it opens a WebSocket elsewhere
-            head = self._read_head(request)
+            head = admit()
             if head.serves != "chat" or head.route.dialect.format != "openai-responses" or head.route.kind != "chat":
                 raise _no_socket()
         except GatewayError as error:
@@ -327,7 +331,7 @@ class Gateway:
             await error_response(provider, error)(scope, receive, send)
             return
         with self._histories.share(head.client) as share:
-            await ResponsesSocket(self, request, receive, send, share).run()
+            await ResponsesSocket(self, admit, request, receive, send, share).run()
 
     def _read_head(self, scope: Scope) -> _RequestHead:
         """Return what the head of a request says, if it may be served.

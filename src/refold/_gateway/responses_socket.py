@@ -22,7 +22,6 @@ from msgspec import Raw, Struct
 
 from refold._gateway.native.answers import local_response, response_events
 from refold._gateway.server.asgi import GatewayError
-from refold._gateway.upstream.response import UpstreamAborted
 from refold._gateway.wire.routes import error_body
 from refold.core._decoders import decoder
 from refold.core._json import Json, mapping, string
@@ -40,7 +39,9 @@ __all__ = ["ResponsesSocket", "request_scope"]
 LONGEST = 3_600.0  # seconds that a connection lasts, as at OpenAI
 BETA = b"responses_websockets"  # what a client sends with a handshake, and nobody knows in a request over HTTP
 HANDSHAKE = (b"sec-websocket-", b"content-", b"accept", b"connection", b"upgrade", b"transfer-encoding")
-SENT: Headers = [(b"content-type", b"application/json"), (b"accept", b"text/event-stream")]
+SENT: Headers = [
+    (b"content-type", b"application/json"), (b"accept", b"text/event-stream"), (b"accept-encoding", b"identity"),
+]  # fmt: skip
 GOOD = frozenset({"response.completed", "response.incomplete"})
 BAD = frozenset({"response.failed", "error"})
 PREVIOUS = "previous_response_id"
@@ -83,10 +84,23 @@ _items = decoder(list[Raw])
 
 
 class ResponsesSocket:
-    """One connection of a client. `scope` is that of the requests; `share` is memory for the history."""
+    """One connection of a client.
 
-    def __init__(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send, share: BodyShare) -> None:
+    `scope` is that of the requests, which `app` serves; `admit` raises where it would refuse them. `share` is memory
+    for the history.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        admit: Callable[[], object],
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        share: BodyShare,
+    ) -> None:
         self._app = app
+        self._admit = admit
         self._scope = scope
         self._receive = receive
         self._send = send
@@ -133,16 +147,16 @@ class ResponsesSocket:
                 self._left.set()
 
     async def _answer(self, text: str | bytes) -> None:
+        answer = _Answer(self._deliver)
         try:
             turn = self._turn(text)
+            if turn.warms_up:
+                await self._warm_up(turn, answer)
+            else:
+                await self._serve(turn, answer)
         except GatewayError as error:
             await self._reject(error)
             return
-        answer = _Answer(self._deliver)
-        if turn.warms_up:
-            await self._warm_up(turn, answer)
-        else:
-            await self._serve(turn, answer)
         if answer.is_good and turn.items is not None:
             stored = turn.body.get("store") != FALSE
             self._remember(answer.id, [*turn.items, *(item for item in answer.items if stored or _is_whole(item))])
@@ -163,8 +177,8 @@ class ResponsesSocket:
                 new = [Raw(msgspec.json.encode({"type": "message", "role": "user", "content": words}))]
             else:
                 new = _items(content) if words else []
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise GatewayError(400, "a message is one JSON object, its input a list of items", "bad_body") from None
+        except (ValueError, RecursionError):
+            raise _bad_message() from None
         if kind != "response.create":
             raise GatewayError(400, "this WebSocket takes messages of the type response.create alone", "bad_body")
         items: list[Raw] | None = new
@@ -194,7 +208,7 @@ class ResponsesSocket:
             await self._left.wait()
             return {"type": "http.disconnect"}
 
-        with suppress(UpstreamAborted):  # then the answer has no end
+        with suppress(Exception):  # which the gateway has logged; then the answer is an error, or has no end
             await self._app({**self._scope, "headers": headers}, receive, answer)
         if answer.status != 200:
             await self._fail(answer.status, answer.error())
@@ -202,8 +216,16 @@ class ResponsesSocket:
             await self._reject(GatewayError(502, "the provider's answer broke off: try again", "upstream_cut"))
 
     async def _warm_up(self, turn: _SocketRequest, answer: _Answer) -> None:
-        """Answer a request that only makes its history known, to be continued."""
-        request = {key: _value(raw) for key, raw in turn.body.items()}
+        """Answer a request that only makes its history known, to be continued.
+
+        Raises:
+            GatewayError: the client may send no request any more, or this is none.
+        """
+        self._admit()
+        try:
+            request = {key: _value(raw) for key, raw in turn.body.items()}
+        except (ValueError, RecursionError):
+            raise _bad_message() from None
         response = local_response(uuid4().hex, string(request, "model"), [], request)
         for event in response_events(response):
             await answer.event(msgspec.json.encode(event))
@@ -259,24 +281,25 @@ class _Answer:
     async def event(self, data: bytes) -> None:
         """Deliver one event."""
         try:
-            event = _event(data)
-        except msgspec.DecodeError:  # nothing that a client could read
+            event, text = _event(data), data.decode()
+        except (ValueError, RecursionError):  # nothing that a client could read
             return
         if event.type == "response.output_item.done":
             self.items.append(event.item)
         elif event.type in GOOD:
-            response = _response(event.response)
-            self.is_good = self.has_ended = True
-            self.id, self.items = response.id, self.items or response.output
+            self.has_ended = True
+            with suppress(ValueError):  # a response that nobody can continue
+                response = _response(event.response)
+                self.id, self.items, self.is_good = response.id, self.items or response.output, True
         elif event.type in BAD:
             self.has_ended = True
-        await self._deliver({"type": "websocket.send", "text": data.decode()})
+        await self._deliver({"type": "websocket.send", "text": text})
 
     def error(self) -> Json:
         """Return the error of a response that is one, with the code that schemas of the API require."""
         try:
             error = mapping(mapping(msgspec.json.decode(self._body)).get("error"))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             error = {}
         code = string(error, "code") or string(error, "type") or f"http_{self.status}"
         message = string(error, "message") or f"the provider answered with status {self.status}"
@@ -292,6 +315,10 @@ def request_scope(scope: Scope) -> Scope:
     ]
     scheme = "https" if scope["scheme"] == "wss" else "http"
     return {**scope, "type": "http", "method": "POST", "scheme": scheme, "headers": headers}
+
+
+def _bad_message() -> GatewayError:
+    return GatewayError(400, "a message is one JSON object, its input a list of items", "bad_body")
 
 
 def _value(raw: Raw) -> Any:
