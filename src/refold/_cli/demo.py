@@ -106,8 +106,9 @@ def _tried(policy: str, window: int) -> tuple[DemoResult, list[PlanRow]]:
 
     session = next(each for each in _samples.conversations() if each.name == SESSION)
     wanted = Options(
-        format=session.format, policy=policy, window=window, system=session.system, tools=session.tools, wait=False
-    )
+        format=session.format, policy=policy, window=window, model=MODEL, system=session.system, tools=session.tools,
+        wait=False,
+    )  # fmt: skip
     request, plan = plan_table.planned(session.messages, wanted)
     rows = [  # every policy is measured exactly, and not by its own estimate
         replace(
@@ -122,7 +123,7 @@ def _tried(policy: str, window: int) -> tuple[DemoResult, list[PlanRow]]:
     users = [row for row in rows if row.role == "user" and row.old]
     none, run = _replayed(session, policy, window)
     before, after = (
-        api.count(each, format=session.format, system=session.system, tools=session.tools)
+        api.count(each, model=MODEL, format=session.format, system=session.system, tools=session.tools)
         for each in (session.messages, result.messages)
     )
     return DemoResult(
