@@ -301,7 +301,9 @@ def touched_last(transcript: Transcript) -> FilesInWork:
         for name, events in reversed(touched.items())
     )
     known = ((path, state) for path, state in states if any(run.text for run in state.runs))
-    return FilesInWork(dict(islice(known, MOST_FILES)), _lately(transcript), len(transcript))
+    files = dict(islice(known, MOST_FILES))
+    lately = _lately(transcript) if files else frozenset()  # a turn of some megabytes holds a million words
+    return FilesInWork(files, lately, len(transcript))
 
 
 def _newest(events: Sequence[tuple[int, Change | Excerpt]]) -> Sequence[tuple[int, Change | Excerpt]]:

@@ -200,13 +200,15 @@ def sentences_of(text: str) -> Iterator[str]:
     return (text[start:stop] for start, stop in _sentences(text))
 
 
-def _sentences(text: str) -> Iterator[tuple[int, int]]:
+@text_cache  # a cut of a long turn asks for them again
+def _sentences(text: str) -> tuple[tuple[int, int], ...]:
+    spans: list[tuple[int, int]] = []
     start = 0
     for border in BORDER.finditer(text):
         first = border.start()
-        yield start, first if text[first] == "\n" else first + 1
+        spans.append((start, first if text[first] == "\n" else first + 1))
         start = border.end()
-    yield start, len(text)
+    return (*spans, (start, len(text)))
 
 
 def _limits(sentence: str, words: frozenset[str], phrases: Sequence[str]) -> bool:

@@ -137,6 +137,7 @@ def prepare(message: Message) -> None:
         _signs(result)
     for text in _spoken(message).values():
         words_of_result(text)
+        segments_of(text)
 
 
 @memoized

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._condense import files_in_work, steering
-from refold._condense.digest import findings, identifier_ledger, open_items, outcomes
+from refold._condense.digest import findings, identifier_ledger, open_items, outcomes, state
 from refold._condense.digest.model_account import account_in, need_of
 from refold._condense.digest.previous import digests_in, is_digest, own_text
 from refold._condense.digest.render import account_size, digest_text, least_of, limit_of, touched_files
@@ -80,6 +80,7 @@ class Fit(Struct, frozen=True):
         identifier_ledger.prepare(message)
         outcomes.prepare(message)
         open_items.prepare(message)
+        state.prepare(message)
         files_in_work.prepare(message)
         steering.prepare(message)
 

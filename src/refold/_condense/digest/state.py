@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from refold.core.transcript import Transcript
     from refold.core.view import View
 
-__all__ = ["LISTED", "STATE", "TODO", "state"]
+__all__ = ["LISTED", "STATE", "TODO", "prepare", "state"]
 
 STATE = "State and next step"  # the section of a digest
 TODO, LISTED = "to do: ", "to-do list: "
@@ -166,6 +166,12 @@ def _blocked(view: View) -> Iterator[str]:
             if wrong is None or not any(each.covers(target_of(wrong)) for each in passed):
                 yield f"blocked, as the assistant wrote in turn {turns[position]}: {words}"
             return
+
+
+def prepare(message: Message) -> None:
+    """Find what a message says of what blocks the work, or blocks it no more; the message remembers it."""
+    _unblocked(message)
+    _blocking(message)
 
 
 @memoized
