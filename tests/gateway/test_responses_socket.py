@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import openai
 import pytest
@@ -19,6 +19,7 @@ from refold._gateway.settings import GatewaySettings
 from refold.testing.provider import Fault, ScriptedReply
 from tests.gateway.native.upstream import ignorant, responses_turns
 from tests.gateway.scripted_upstream import upstream, whole
+from tests.gateway.server.test_asgi import body_bytes, until_released
 from tests.gateway.talking import opened
 
 GO = {"type": "message", "role": "user", "content": "Go through the modules. Never touch setup.py."}
@@ -276,11 +277,13 @@ def test_a_handshake_that_is_not_admitted_reaches_nobody(agent, path, headers, s
     assert not provider.received
 
 
-def test_a_client_that_leaves_ends_its_request(gateway):
+@pytest.mark.parametrize("messages", [1, 4])
+def test_a_client_that_leaves_ends_its_request(gateway, messages):
     left = threading.Event()
     serving, _ = gateway(behave=lambda received: (left.wait(5) and None) or ScriptedReply("Late."), window=40_000)
     with socket(serving.url) as one:
-        one.send([GO])
+        for _ in range(messages):
+            one.send([GO])
         for _ in range(100):
             if serving.gateway.running:
                 break
@@ -291,3 +294,33 @@ def test_a_client_that_leaves_ends_its_request(gateway):
         time.sleep(0.02)
     assert not serving.gateway.running
     left.set()
+
+
+def test_the_parts_of_messages_count_as_bodies_and_end_where_there_is_no_room(gateway):
+    serving, _ = gateway(behave=ignorant, body_memory=400_000)
+    address = f"{serving.url.replace('http', 'ws')}/v1/responses"
+    stop = threading.Event()
+    ended = []
+
+    def send_parts():
+        def parts():
+            yield "x" * 200_000
+            stop.wait(5)
+
+        with suppress(ConnectionClosed), connect(address) as one:
+            one.send(parts())
+            return
+        ended.append(address)
+
+    senders = [threading.Thread(target=send_parts) for _ in range(3)]
+    for sender in senders:
+        sender.start()
+        time.sleep(0.3)
+    assert 200_000 < body_bytes(serving.url) <= 300_000
+    with socket(serving.url) as one:
+        assert one.ask([GO])[-1].type == "response.completed"
+    stop.set()
+    for sender in senders:
+        sender.join()
+    assert len(ended) == 2
+    assert until_released(serving.url) == 0

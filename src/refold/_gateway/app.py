@@ -7,6 +7,7 @@ import logging
 import re
 import time
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import unquote
 
@@ -330,8 +331,26 @@ class Gateway:
             self.metrics.refused(provider, error.code)
             await error_response(provider, error)(scope, receive, send)
             return
+
+        def arrived(size: int) -> None:
+            try:
+                socket.arrived(size)
+            except GatewayError as error:
+                self.metrics.refused(head.route.dialect.provider, error.code)
+                abort()
+
         with self._histories.share(head.client) as share:
-            await ResponsesSocket(self, admit, request, receive, send, share).run()
+            connection = connection_of(scope)
+            abort = connection.abort if connection is not None else lambda: None
+            new_share = partial(self._bodies.share, head.client)
+            socket = ResponsesSocket(self, admit, request, receive, send, share, new_share, abort)
+            if connection is not None:
+                connection.on_data = arrived
+            try:
+                await socket.run()
+            finally:
+                if connection is not None:
+                    connection.on_data = None  # what follows is dropped
 
     def _read_head(self, scope: Scope) -> _RequestHead:
         """Return what the head of a request says, if it may be served.

@@ -13,6 +13,7 @@ where there is no memory for it: the client learns that the response is not foun
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -21,7 +22,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from refold._gateway.native.answers import local_response, response_events
-from refold._gateway.server.asgi import GatewayError
+from refold._gateway.server.asgi import GatewayError, Pace
 from refold._gateway.wire.routes import error_body
 from refold.core._decoders import decoder
 from refold.core._json import Json, mapping, string
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 __all__ = ["ResponsesSocket", "request_scope"]
 
 LONGEST = 3_600.0  # seconds that a connection lasts, as at OpenAI
+WAITING = 64  # messages; behind more of them the end of the connection is not noticed
+SMALL = 64 * 1024  # bytes of a message for whose room no connection is ended: keepalive frames count as well
 BETA = b"responses_websockets"  # what a client sends with a handshake, and nobody knows in a request over HTTP
 HANDSHAKE = (b"sec-websocket-", b"content-", b"accept", b"connection", b"upgrade", b"transfer-encoding")
 SENT: Headers = [
@@ -87,7 +90,7 @@ class ResponsesSocket:
     """One connection of a client.
 
     `scope` is that of the requests, which `app` serves; `admit` raises where it would refuse them. `share` is memory
-    for the history.
+    for the history, `new_share` makes one for a message, and `abort` ends the connection.
     """
 
     def __init__(
@@ -98,6 +101,8 @@ class ResponsesSocket:
         receive: Receive,
         send: Send,
         share: BodyShare,
+        new_share: Callable[[], BodyShare],
+        abort: Callable[[], object],
     ) -> None:
         self._app = app
         self._admit = admit
@@ -105,9 +110,13 @@ class ResponsesSocket:
         self._receive = receive
         self._send = send
         self._share = share
+        self._new_share = new_share
+        self._abort = abort
+        self._shares = deque([new_share()])  # of the messages that wait, then of the one that arrives
+        self._pace = Pace()
         self._newest = ""  # id of the response whose history is remembered
         self._history: list[Raw] = []
-        self._messages: asyncio.Queue[str | bytes | None] = asyncio.Queue(1)
+        self._messages: asyncio.Queue[str | bytes | None] = asyncio.Queue(WAITING)
         self._left = asyncio.Event()
 
     async def run(self) -> None:
@@ -118,6 +127,7 @@ class ResponsesSocket:
         end = asyncio.get_running_loop().time() + LONGEST
         try:
             while (text := await self._next(end)) is not None:
+                self._shares.popleft().release()  # its request counts instead
                 await self._answer(text)
         except TimeoutError:
             message = "this connection has lasted as long as it may: open another one"
@@ -125,11 +135,26 @@ class ResponsesSocket:
             await self._deliver({"type": "websocket.close", "code": 1000})
         finally:
             reading.cancel()
+            for share in self._shares:
+                share.release()
+
+    def arrived(self, size: int) -> None:
+        """Count so many bytes of the message that arrives.
+
+        Raises:
+            GatewayError: there is no room for them.
+        """
+        share = self._shares[-1]
+        share.take(size)
+        self._pace.arrived(size, share.size)
+        share.lend(lambda: share.size > SMALL and self._pace.has_stopped(), self._abort)
 
     async def _read(self) -> None:
-        """Take messages from the client, of which one waits while another is answered."""
+        """Take messages from the client, which wait while another is answered."""
         while (message := await self._receive())["type"] != "websocket.disconnect":
             text = message.get("text")
+            self._shares[-1].keep()
+            self._shares.append(self._new_share())
             await self._messages.put(message.get("bytes", b"") if text is None else text)
         self._left.set()
         await self._messages.put(None)

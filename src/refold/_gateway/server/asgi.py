@@ -25,6 +25,7 @@ __all__ = [
     "ClientDisconnected",
     "GatewayError",
     "Headers",
+    "Pace",
     "disconnected",
     "error_response",
     "internal_error",
@@ -144,7 +145,7 @@ class BodyShare:
         self.release()
 
 
-class _Pace:
+class Pace:
     """How fast a body arrives: what has come lets its client be silent for a while, and the more it holds the less."""
 
     def __init__(self) -> None:
@@ -211,7 +212,7 @@ async def read_body(
             if not message.get("more_body"):
                 return chunk
             arrived = io.BytesIO()
-            pace = _Pace()
+            pace = Pace()
             share.lend(pace.has_stopped, pace.end)
         arrived.write(chunk)  # to join all of a long body at its end takes 45 ms, in which nobody else is served
         if not message.get("more_body"):
@@ -221,7 +222,7 @@ async def read_body(
             pace.arrived(len(chunk), share.size)
 
 
-async def receive_in_time(receive: Receive, timeout: float, pace: _Pace | None = None) -> Message:
+async def receive_in_time(receive: Receive, timeout: float, pace: Pace | None = None) -> Message:
     """Return the next message from a client.
 
     Raises:

@@ -74,6 +74,7 @@ class ClientConnection(asyncio.Protocol):
         self._stuck: asyncio.TimerHandle | None = None  # while the client does not read what waits for it
         self._last_head: _PlainHead | None = None
         self._body: bytes | None = None  # of the present request, where its parser did not get it
+        self.on_data: Callable[[int], object] | None = None  # gets how many bytes of a WebSocket have arrived
         self.known_head: Any = None  # what the application remembers of the head for as long as it is repeated
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -84,6 +85,8 @@ class ClientConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._is_strict:
             self._await_head()
+            if self.on_data is not None:
+                self.on_data(len(data))
             self._protocol.data_received(data)
             return
         if self._body_left:
