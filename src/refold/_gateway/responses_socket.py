@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 __all__ = ["ResponsesSocket", "request_scope"]
 
 LONGEST = 3_600.0  # seconds that a connection lasts, as at OpenAI
-WAITING = 64  # messages; behind more of them the end of the connection is not noticed
-SMALL = 64 * 1024  # bytes of a message for whose room no connection is ended: keepalive frames count as well
+WAITING = 8  # messages; behind more of them the end of the connection is not noticed
+SMALL = 64 * 1024  # bytes of a message that take no room: no keepalive frame ends a connection where there is none
 BETA = b"responses_websockets"  # what a client sends with a handshake, and nobody knows in a request over HTTP
 HANDSHAKE = (b"sec-websocket-", b"content-", b"accept", b"connection", b"upgrade", b"transfer-encoding")
 SENT: Headers = [
@@ -113,6 +113,7 @@ class ResponsesSocket:
         self._new_share = new_share
         self._abort = abort
         self._shares = deque([new_share()])  # of the messages that wait, then of the one that arrives
+        self._size = 0  # of the latter
         self._pace = Pace()
         self._newest = ""  # id of the response whose history is remembered
         self._history: list[Raw] = []
@@ -144,10 +145,12 @@ class ResponsesSocket:
         Raises:
             GatewayError: there is no room for them.
         """
-        share = self._shares[-1]
-        share.take(size)
-        self._pace.arrived(size, share.size)
-        share.lend(lambda: share.size > SMALL and self._pace.has_stopped(), self._abort)
+        self._size += size
+        self._pace.arrived(size, self._size)
+        if self._size > SMALL:
+            share = self._shares[-1]
+            share.take(self._size - share.size)
+            share.lend(self._pace.has_stopped, self._abort)
 
     async def _read(self) -> None:
         """Take messages from the client, which wait while another is answered."""
@@ -155,6 +158,7 @@ class ResponsesSocket:
             text = message.get("text")
             self._shares[-1].keep()
             self._shares.append(self._new_share())
+            self._size = 0
             await self._messages.put(message.get("bytes", b"") if text is None else text)
         self._left.set()
         await self._messages.put(None)
