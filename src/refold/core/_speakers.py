@@ -227,7 +227,7 @@ def speech(message: Message) -> Utterance:
         attached = attached or part.text.strip() == FILES
         spoken = HarnessText(part, (HarnessSpan(0, len(part.text), "output"),), "") if attached else _divided(part)
         attached = attached and part.text.strip() != END_OF_FILES
-        if spoken is None and commanded and "\n" in part.text:
+        if commanded and "\n" in part.text and f"<{COMMAND}>" not in part.text and (spoken is None or spoken.typed):
             spoken = HarnessText(part, (_command(part.text),), "")
         commanded = spoken is not None and bool(spoken.typed) and f"<{COMMAND}>" in part.text
         if spoken is not None:

@@ -57,6 +57,11 @@ class ConversationBuilder:
         others = [block for block in content if _type(block) != "tool_result"]
         self.messages[after]["content"] = blocks[:cut] + results + blocks[cut:] + others
 
+    def more_of_user(self, content: object) -> None:
+        """Add to the last message, a user's, what is sent in one message with it."""
+        last = self.messages[-1]
+        last["content"] = blocks_of(last["content"]) + blocks_of(content)
+
     def result(self, call_id: str, content: object, *, is_error: bool = False) -> None:
         """Add the result of one call."""
         block: Json = {"type": "tool_result", "tool_use_id": call_id, "content": content}

@@ -2,6 +2,8 @@ import json
 
 import pytest
 
+from refold import formats
+from refold.core._speakers import words_of_user
 from refold.transcripts import detect, read
 
 
@@ -166,6 +168,35 @@ def test_lines_the_client_wrote_are_kept_and_their_usage_is_not():
     assert len(item.messages) == 2
     assert (item.usage, item.model) == ((), None)
     assert "written by the client" in item.notes[0]
+
+
+COMMAND = "<command-message>tidy</command-message>\n<command-name>/tidy</command-name>\n<command-args>the tests</command-args>"
+TEXT = "## Rules\n\nDo not touch generated files.\n\n<system-reminder>\nToday is Monday.\n</system-reminder>\n\nNever push."
+
+
+@pytest.mark.parametrize("body", [TEXT, [{"type": "text", "text": TEXT}]])
+def test_the_text_of_a_slash_command_is_sent_with_it_and_only_what_was_typed_is_the_users(body):
+    (item,) = read(
+        lines(
+            said("user", COMMAND, "u1"),
+            said("user", body, "u2", "u1", isMeta=True),
+            said("assistant", [{"type": "text", "text": "Tidied."}], "a1", "u2", usage=usage(5)),
+            said("user", "Now push.", "u3", "a1"),
+        )
+    )
+    assert [each["content"] for each in item.messages if each["role"] == "user"] == [
+        [{"type": "text", "text": COMMAND}, {"type": "text", "text": TEXT}],
+        "Now push.",
+    ]
+    assert [report.covers for report in item.usage] == [1]
+    command, _, later = formats.read(formats.find("anthropic"), item.messages).messages
+    assert words_of_user(command) == "/tidy\nthe tests"
+    assert words_of_user(later) == "Now push."
+
+
+def test_what_the_client_adds_behind_other_messages_stays_a_message_of_its_own():
+    (item,) = read(lines(said("user", "Go.", "u1"), said("user", "Note:\nnone.", "u2", "u1", isMeta=True)))
+    assert [each["content"] for each in item.messages] == ["Go.", "Note:\nnone."]
 
 
 def test_lines_of_other_types_and_values_are_counted_with_their_numbers():

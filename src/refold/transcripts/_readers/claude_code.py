@@ -11,6 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from refold.core._json import Json, mapping, objects
+from refold.core._speakers import COMMAND
 from refold.transcripts._anthropic_builder import ConversationBuilder
 from refold.transcripts._conversation import RecordedConversation, RecordedUsage, usage_reports
 from refold.transcripts._skipped import SkippedItems
@@ -96,7 +97,9 @@ def _conversation(name: str, lines: list[Row]) -> RecordedConversation:
     boundaries: list[int] = []
     notes: list[str] = []
     model: str | None = None
+    before: Json = {}
     for number, row in lines:
+        previous, before = before, row
         if row.get("subtype") == "compact_boundary":
             cause = row.get("compactMetadata") or {}
             boundaries.append(len(talk.messages))
@@ -107,7 +110,10 @@ def _conversation(name: str, lines: list[Row]) -> RecordedConversation:
             continue
         message = row["message"]
         if row["type"] == "user":
-            talk.user(message["content"])
+            if row.get("isMeta") and _is_command(previous):
+                talk.more_of_user(message["content"])
+            else:
+                talk.user(message["content"])
             continue
         id = message.get("id")
         at = talk.assistant(message["content"], id)
@@ -129,6 +135,12 @@ def _conversation(name: str, lines: list[Row]) -> RecordedConversation:
         notes=(*notes, *aside.notes()),
         boundaries=tuple(boundaries),
     )
+
+
+def _is_command(row: Json) -> bool:
+    """Tell whether a line is a slash command: the text it stands for, on the next line, is sent with it."""
+    content = mapping(row.get("message")).get("content")
+    return row.get("type") == "user" and isinstance(content, str) and f"<{COMMAND}>" in content
 
 
 def _reports(covers: int, usage: Json) -> tuple[RecordedUsage, ...]:
