@@ -1,5 +1,6 @@
 import json
 
+from refold import violations
 from refold.transcripts import read
 
 
@@ -366,6 +367,9 @@ def test_dumped_langchain_objects_and_the_older_form_are_the_same_messages():
         assert read(raw(value))[0].messages == [{"role": "user", "content": "go"}]
 
 
+PATCH = "*** Begin Patch\n*** Add File: plan.md\n+# Plan\n*** End Patch"
+
+
 def test_a_copilot_cli_session():
     (item,) = read(
         lines(
@@ -379,12 +383,14 @@ def test_a_copilot_cli_session():
                     "toolRequests": [
                         {"toolCallId": "c1", "name": "view", "arguments": {"p": 1}},
                         {"toolCallId": "c2", "name": "bash", "arguments": "{}"},
+                        {"toolCallId": "c3", "name": "apply_patch", "arguments": PATCH},
                     ],
                 },
             },
             {"type": "tool.execution_start", "data": {"toolCallId": "c1"}},
             {"type": "tool.execution_complete", "data": {"toolCallId": "c1", "result": {"content": "text"}}},
             {"type": "tool.execution_complete", "data": {"toolCallId": "c2", "error": {"message": "no"}}},
+            {"type": "tool.execution_complete", "data": {"toolCallId": "c3", "result": {"content": "Added 1 file"}}},
             {"type": "session.compaction_complete", "data": {}},
             {"type": "session.usage_record", "data": {"usage": {"inputTokens": 9, "interactionType": "title"}}},
             {
@@ -397,14 +403,17 @@ def test_a_copilot_cli_session():
     calls = [
         {"id": "c1", "type": "function", "function": {"name": "view", "arguments": '{"p": 1}'}},
         {"id": "c2", "type": "function", "function": {"name": "bash", "arguments": "{}"}},
+        {"id": "c3", "type": "custom", "custom": {"name": "apply_patch", "input": PATCH}},
     ]
-    assert (item.kind, item.model, item.boundaries) == ("copilot-cli", "m", (4,))
-    assert [(u.covers, u.prompt, u.completion, u.cache_read) for u in item.usage] == [(4, 90, 3, 50)]
+    assert (item.kind, item.model, item.boundaries) == ("copilot-cli", "m", (5,))
+    assert [(u.covers, u.prompt, u.completion, u.cache_read) for u in item.usage] == [(5, 90, 3, 50)]
+    assert violations(item.messages, format=item.format) == ()
     assert item.messages == [
         {"role": "user", "content": "<date/>go"},
         {"role": "assistant", "content": None, "tool_calls": calls, "reasoning_content": "hm"},
         {"role": "tool", "tool_call_id": "c1", "content": "text"},
         {"role": "tool", "tool_call_id": "c2", "content": "no"},
+        {"role": "tool", "tool_call_id": "c3", "content": "Added 1 file"},
         {"role": "assistant", "content": "done"},
     ]
     assert "1 × line of type tool.execution_start (line 4)" in item.notes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from refold.core._json import Json, mapping
+from refold.core._json import Json, decoded, mapping
 from refold.transcripts._chat_messages import function_call
 from refold.transcripts._conversation import RecordedConversation, RecordedUsage, usage_reports
 from refold.transcripts._skipped import SkippedItems, type_of
@@ -69,10 +69,7 @@ def _message(kind: object, data: Json) -> Json | None:
         case "assistant.message" if data.get("content") or data.get("toolRequests"):
             message: Json = {"role": "assistant", "content": data.get("content") or None}
             if requests := data.get("toolRequests"):
-                message["tool_calls"] = [
-                    function_call(request["toolCallId"], request["name"], request.get("arguments") or {})
-                    for request in requests
-                ]
+                message["tool_calls"] = [_call(request) for request in requests]
             if data.get("reasoningText"):
                 message["reasoning_content"] = data["reasoningText"]
             return message
@@ -81,3 +78,11 @@ def _message(kind: object, data: Json) -> Json | None:
             text = output.get("content") or output.get("message") or "" if isinstance(output, dict) else output
             return {"role": "tool", "tool_call_id": data["toolCallId"], "content": text}
     return None
+
+
+def _call(request: Json) -> Json:
+    """Return a call of a function, or of a tool that takes free text: its arguments are a text that is no JSON."""
+    id, name, arguments = request["toolCallId"], request["name"], request.get("arguments") or {}
+    if isinstance(arguments, str) and not isinstance(decoded(arguments), dict):
+        return {"id": id, "type": "custom", "custom": {"name": name, "input": arguments}}
+    return function_call(id, name, arguments)
