@@ -259,9 +259,20 @@ def test_a_failure_of_the_gateway_ends_no_connection(agent, monkeypatch):
         assert one.ask([GO])[-1].type == "response.completed"
 
 
+def test_a_fault_of_the_connection_itself_is_logged(agent, monkeypatch, caplog):
+    monkeypatch.setattr(responses_socket.ResponsesSocket, "_turn", lambda socket, text: {}["a secret"])
+    with connect(f"{agent[0].url.replace('http', 'ws')}/v1/responses") as one:
+        one.send("{}")
+        with pytest.raises(ConnectionClosed):
+            one.recv()
+    assert "internal error" in caplog.text
+    assert "a secret" not in caplog.text
+
+
 @pytest.mark.parametrize(
     ("path", "headers", "status"),
     [
+        ("/v1/responses", {"origin": "null"}, 403),
         ("/v1/responses", {"origin": "https://other.example"}, 403),
         ("/v1/responses", {"x-refold-token": "no token"}, 401),
         ("/v1/chat/completions", {}, 426),

@@ -348,6 +348,9 @@ class Gateway:
                 connection.on_data = arrived
             try:
                 await socket.run()
+            except Exception as error:  # a bug of the gateway, of which its server says nothing
+                log_bug(error)
+                raise
             finally:
                 if connection is not None:
                     connection.on_data = None  # what follows is dropped
