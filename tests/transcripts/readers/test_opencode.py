@@ -1,5 +1,6 @@
 import json
 
+from refold import violations
 from refold.transcripts import read
 
 
@@ -48,6 +49,23 @@ def test_a_part_that_is_call_and_result_is_split_in_two_messages():
         {"type": "tool_result", "tool_use_id": "c2", "content": "no", "is_error": True},
     ]
     assert [(u.covers, u.prompt, u.completion) for u in item.usage] == [(1, 16, 2)]
+
+
+def test_reasoning_that_is_not_claudes_is_noted_and_the_messages_are_valid():
+    (item,) = read(
+        session(
+            user(text("go")),
+            answer(
+                {"type": "reasoning", "text": "", "metadata": {"openai": {"itemId": "rs_1"}}},
+                {"type": "reasoning", "text": "hm"},
+                {"type": "reasoning", "text": "so", "metadata": {"bedrock": {"signature": "s"}}},
+                tool("c1", status="completed", output="one"),
+            ),
+        )
+    )
+    assert violations(item.messages, format=item.format) == ()
+    assert item.messages[1]["content"][0] == {"type": "thinking", "thinking": "so", "signature": "s"}
+    assert "2 × reasoning without Anthropic's signature, which its messages cannot hold" in item.notes
 
 
 def test_an_answer_of_several_steps_is_several_messages_with_a_report_each():

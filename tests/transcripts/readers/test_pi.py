@@ -1,6 +1,7 @@
 import json
 
-from refold.transcripts import read
+from refold import violations
+from refold.transcripts import read, with_compaction
 
 HEADER = {"type": "session", "id": "s", "cwd": "/w", "version": 3}
 
@@ -48,6 +49,53 @@ def test_blocks_become_anthropic_ones_and_parallel_results_one_message():
         {"type": "tool_result", "tool_use_id": "c2", "content": [{"type": "text", "text": "two"}], "is_error": True},
     ]
     assert [(u.covers, u.prompt, u.completion, u.cache_read, u.cache_write) for u in item.usage] == [(1, 44, 2, 30, 4)]
+
+
+def of_openai():
+    """A session with a model of OpenAI: ids of two parts, thinking with a seal of its own, and some that has none."""
+    thinking = {"type": "thinking", "thinking": "hm", "thinkingSignature": '{"id":"rs_1","type":"reasoning"}'}
+    unsigned = {"type": "thinking", "thinking": "cut off", "thinkingSignature": ""}
+    entries = [
+        said("user", "go"),
+        answer(thinking, call("call_1|fc_1")),
+        result("call_1|fc_1", "one"),
+        answer(unsigned, {"type": "text", "text": "next"}, call("call_2|fc_2")),
+        result("call_2|fc_2", "two"),
+        answer({"type": "text", "text": "done"}, stopReason="stop"),
+    ]
+    tree = [
+        {**entry, "id": f"{at:08x}", "parentId": f"{at - 1:08x}" if at else None} for at, entry in enumerate(entries)
+    ]
+    return lines(HEADER, *tree)
+
+
+def test_a_session_with_openais_models_is_valid_in_the_format_it_is_read_in():
+    (item,) = read(of_openai())
+    assert violations(item.messages, format=item.format) == ()
+    blocks = [block for message in item.messages[1:] for block in message["content"]]
+    assert [block.get("id") or block.get("tool_use_id") for block in blocks if block["type"].startswith("tool")] == [
+        "call_1_fc_1",
+        "call_1_fc_1",
+        "call_2_fc_2",
+        "call_2_fc_2",
+    ]
+    assert [block["thinking"] for block in blocks if block["type"] == "thinking"] == ["hm"]
+    assert "1 × answer whose thinking has no signature, kept without it (line 5)" in item.notes
+
+
+def test_a_compaction_of_it_is_written_back_with_pis_own_ids_and_thinking():
+    (item,) = read(of_openai())
+    shorter = {**item.messages[4]["content"][0], "content": [{"type": "text", "text": "short"}]}
+    answered = item.messages[1]["content"]
+    changed = {"role": "assistant", "content": [answered[0], {**answered[1], "input": {"path": "b"}}]}
+    messages = [*item.messages[:1], changed, *item.messages[2:4], {"role": "user", "content": [shorter]}]
+    new = with_compaction(of_openai(), messages, plan="p", before=9, after=5)
+    said = [entry["message"] for entry in map(json.loads, new.splitlines()[7:])]
+    before = [entry.get("message") for entry in map(json.loads, of_openai().splitlines())]
+    assert said[1]["content"] == [before[2]["content"][0], {**call("call_1|fc_1"), "arguments": {"path": "b"}}]
+    assert said[2] == {**before[3], "timestamp": said[2]["timestamp"]}
+    assert said[3]["content"] == before[4]["content"]
+    assert (said[4]["toolCallId"], said[4]["content"][0]["text"]) == ("call_2|fc_2", "short")
 
 
 def test_entries_that_are_no_messages_are_counted_and_compactions_marked():

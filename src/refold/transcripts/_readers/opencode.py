@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from refold.core._json import Json, mapping
+from refold.core._json import Json, mapping, string
 from refold.transcripts._anthropic_builder import ConversationBuilder
 from refold.transcripts._conversation import RecordedConversation, RecordedUsage, usage_reports
 from refold.transcripts._skipped import SkippedItems
@@ -103,8 +103,10 @@ class _OpenCodeSession:
             match part.get("type"):
                 case "text":
                     blocks.append({"type": "text", "text": part.get("text", "")})
+                case "reasoning" if signature := _signature(part):
+                    blocks.append({"type": "thinking", "thinking": part.get("text", ""), "signature": signature})
                 case "reasoning":
-                    blocks.append(_thinking(part))
+                    self.aside.add("reasoning without Anthropic's signature, which its messages cannot hold")
                 case "tool":
                     id, state = self._id(part["callID"]), part.get("state") or {}
                     blocks.append(
@@ -144,9 +146,10 @@ class _OpenCodeSession:
         self.usage += usage_reports(len(self.talk.messages), prompt, completion, read, write)
 
 
-def _thinking(part: Json) -> Json:
-    sealed = (part.get("metadata") or {}).get("anthropic") or {}
-    return {"type": "thinking", "thinking": part.get("text", ""), "signature": sealed.get("signature") or ""}
+def _signature(part: Json) -> str:
+    """Return the signature of Claude's thinking, from whichever provider it came; other models have none."""
+    signatures = (string(mapping(each), "signature") for each in mapping(part.get("metadata")).values())
+    return next(filter(None, signatures), "")
 
 
 def _file(part: Json) -> Json | None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
-from refold.core._json import Json
+from refold.core._json import Json, mapping
 from refold.transcripts._anthropic_builder import ConversationBuilder, blocks_of
 from refold.transcripts._conversation import RecordedConversation, RecordedUsage, usage_reports
 from refold.transcripts._skipped import SkippedItems
 from refold.transcripts._source import Document
 
 Row = tuple[int, Json]
+REFUSED = re.compile(r"[^a-zA-Z0-9_-]")  # in an id, by Anthropic; of OpenAI pi joins two ids with a bar
 _ROLES = ("user", "assistant", "toolResult", "bashExecution")
 
 
@@ -80,8 +82,8 @@ class _PiSession:
         if row.get("type") == "message" and isinstance(message, dict) and message.get("role") in _ROLES:
             self._message(number, message)
             return
-        if row.get("type") == "custom_message" and (content := blocks_of(row.get("content"))):
-            self.talk.user([converted_block(block) for block in content])  # of an extension; pi sends it as a user's
+        if row.get("type") == "custom_message" and (content := converted(row.get("content"))):
+            self.talk.user(content)  # of an extension; pi sends it as a user's
             return
         if row.get("type") == "compaction":
             at = len(self.talk.messages)
@@ -97,16 +99,15 @@ class _PiSession:
         content = message.get("content")
         match message["role"]:
             case "user":
-                self.talk.user(
-                    content if isinstance(content, str) else [converted_block(block) for block in blocks_of(content)]
-                )
+                self.talk.user(content if isinstance(content, str) else converted(content))
             case "toolResult":
-                blocks = [converted_block(block) for block in blocks_of(content)]
-                self.talk.result(message["toolCallId"], blocks, is_error=bool(message.get("isError")))
+                self.talk.result(
+                    call_id(message["toolCallId"]), converted(content), is_error=bool(message.get("isError"))
+                )
             case "bashExecution":
                 self._command(number, message)
             case _:
-                self._answer(number, message, [converted_block(block) for block in blocks_of(content)])
+                self._answer(number, message, converted(content))
 
     def _command(self, number: int, message: Json) -> None:
         if message.get("excludeFromContext"):
@@ -122,6 +123,8 @@ class _PiSession:
         if completion or (usage.get("cost") or {}).get("total"):  # else a size that a compaction wrote, and no call's
             self.usage += usage_reports(len(self.talk.messages), prompt, completion, cached, written)
         self.model = message.get("model") or self.model
+        if len(blocks) < len(blocks_of(message.get("content"))):
+            self.aside.add("answer whose thinking has no signature, kept without it", number)
         if not blocks:
             self.aside.add(f"answer without content ({message.get('stopReason')})", number)
             return
@@ -130,7 +133,18 @@ class _PiSession:
         self.talk.assistant(blocks)
 
 
-def converted_block(block: Any) -> Any:
+def call_id(id: str) -> str:
+    """Return the id of a call as Anthropic takes it, the same for the same."""
+    return REFUSED.sub("_", id)
+
+
+def converted(content: object) -> list[Any]:
+    """Return pi's content in Anthropic's shape, without thinking that no provider signed: no request can hold it."""
+    blocks = [_converted_block(block) for block in blocks_of(content)]
+    return [block for block in blocks if mapping(block).get("type") != "thinking" or block["signature"]]
+
+
+def _converted_block(block: Any) -> Any:
     """Return pi's block in Anthropic's shape; what is unknown goes through."""
     match block:
         case {"type": "thinking"}:
@@ -142,7 +156,7 @@ def converted_block(block: Any) -> Any:
         case {"type": "toolCall", "id": id, "name": name}:
             arguments = block.get("arguments")
             values = json.loads(arguments) if isinstance(arguments, str) and arguments else arguments
-            return {"type": "tool_use", "id": id, "name": name, "input": values or {}}
+            return {"type": "tool_use", "id": call_id(id), "name": name, "input": values or {}}
         case {"type": "image", "data": data, "mimeType": media}:
             return {"type": "image", "source": {"type": "base64", "media_type": media, "data": data}}
         case {"type": "text", "text": text} if "textSignature" in block:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from refold.core._json import Json, mapping, objects
 from refold.errors import UnreadableTranscript
 from refold.transcripts._anthropic_builder import blocks_of
-from refold.transcripts._readers.pi import converted_block, path_of
+from refold.transcripts._readers.pi import call_id, converted, path_of
 from refold.transcripts._writers.base import canonical, new_uuid, timestamp
 
 if TYPE_CHECKING:
@@ -76,15 +76,15 @@ class _Originals:
     """The messages of the file, by what the reader makes of them: those that stay are written as they were."""
 
     def __init__(self, messages: list[Json]) -> None:
-        self._results = {each["toolCallId"]: each for each in messages if each.get("role") == "toolResult"}
+        self._results = {call_id(each["toolCallId"]): each for each in messages if each.get("role") == "toolResult"}
         self._answers = {_key(each): each for each in messages if each.get("role") == "assistant"}
         self._users = {_key(each): each for each in messages if each.get("role") == "user"}
         self._callers = {
-            block.get("id"): each
+            call_id(block["id"]): (each, block)
             for each in messages
             if each.get("role") == "assistant"
             for block in objects(each.get("content"))
-            if block.get("type") == "toolCall"
+            if block.get("type") == "toolCall" and "id" in block
         }
         self._last = next((each for each in reversed(messages) if each.get("role") == "assistant"), {})
 
@@ -102,24 +102,30 @@ class _Originals:
         """Return an answer; its cost was paid where it was made, and is not counted again."""
         calls = [block.get("id") for block in objects(blocks) if block.get("type") == "tool_use"]
         same = self._answers.get(canonical({"content": blocks}))
-        like = same or next((self._callers[id] for id in calls if id in self._callers), self._last)
+        like = same or next((self._callers[id][0] for id in calls if id in self._callers), self._last)
         usage = {"input": tokens, "output": 0, "cacheRead": 0, "cacheWrite": 0, "totalTokens": tokens, "cost": NO_COST}
-        content = same["content"] if same else [_block(block) for block in blocks]
+        content = same["content"] if same else [self._call(_block(block)) for block in blocks]
         stop = "toolUse" if calls else "stop"
         return {**like, "role": "assistant", "content": content, "usage": usage, "stopReason": stop}
+
+    def _call(self, block: Any) -> Any:
+        """Return a block, a call with the id that it has in the file."""
+        if mapping(block).get("type") != "toolCall" or block["id"] not in self._callers:
+            return block
+        return {**block, "id": self._callers[block["id"]][1]["id"]}
 
     def _result(self, block: Json) -> Json:
         id = block["tool_use_id"]
         original = self._results.get(id, {})
         content = blocks_of(block.get("content"))
-        if original and [converted_block(each) for each in blocks_of(original.get("content"))] == content:
+        if original and converted(original.get("content")) == content:
             return original
-        call = next((c for c in objects(self._callers.get(id, {}).get("content")) if c.get("id") == id), {})
+        call = self._callers[id][1] if id in self._callers else {}
         return {
             "toolName": call.get("name", ""),
             **original,
             "role": "toolResult",
-            "toolCallId": id,
+            "toolCallId": call.get("id", id),
             "content": [_block(each) for each in content],
             "isError": bool(block.get("is_error")),
         }
@@ -130,7 +136,7 @@ class _Originals:
 
 
 def _key(message: Json) -> str:
-    return canonical({"content": [converted_block(block) for block in blocks_of(message.get("content"))]})
+    return canonical({"content": converted(message.get("content"))})
 
 
 def _block(block: Any) -> Any:
