@@ -20,20 +20,26 @@ from refold._condense.reductions import (
     strip_images,
     strip_seen_images,
 )
+from refold._condense.regions import opens_turn
 from refold._condense.sentences import cut_to_sentences
+from refold.core._speakers import is_recap, speech
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from refold._condense.fit_draft import Draft
     from refold._condense.regions import Regions
+    from refold.core.view import View
 
-__all__ = ["ROOMY", "ReductionLog", "reduce_parts", "shrink", "stays_whole"]
+__all__ = ["ROOMY", "ReductionLog", "goal_of_whole_request", "reduce_parts", "shrink", "stays_whole"]
 
 # Chosen by hand: a text of 400 tokens still reads as a text, one of 48 as a hint of what was there.
 ROOMY, TIGHT = 400, 48  # tokens to which one text is cut, at first and at last
 SHORT = 80  # characters of a long argument or an output in the newest batch, at last
 NEWEST = 0.3  # of the goal: what the newest request has whole, for no output and no digest is worth a sentence of it
+LARGEST = (
+    0.7  # of what fixed content leaves of a goal: the rest is for the first request, the digest, the newest output
+)
 
 
 class ReductionLog(Struct):
@@ -79,6 +85,8 @@ def shrink(draft: Draft, areas: Regions, target: int, users: int, log: Reduction
     log.moves += shorten_calls(draft, fresh, target, areas.loop, SHORT)
     log.moves += cut_texts(draft, _assistants(draft, every), target, TIGHT)
     log.moves += cut_texts(draft, areas.users[:-1], target, TIGHT)
+    if areas.whole:
+        return
     newest = areas.users[-1:]
     if not stays_whole(draft, newest):
         log.moves += cut_texts(draft, newest, target, TIGHT)
@@ -95,6 +103,24 @@ def shrink(draft: Draft, areas: Regions, target: int, users: int, log: Reduction
 def stays_whole(draft: Draft, newest: Sequence[int]) -> bool:
     """Tell whether the newest request of a user is short enough to stay whole, whatever else has to leave."""
     return draft.size(newest) <= draft.view.goal_tokens * NEWEST
+
+
+def goal_of_whole_request(view: View) -> int:
+    """Return a goal at which a newest request too long for `stays_whole` may stay whole; 0 where there is none.
+
+    A request that the goal has no room for raises it, at most halfway to the input budget and to what there is.
+    """
+    request = next((message for message in reversed(view.messages) if opens_turn(message)), None)
+    goal, most = view.goal_tokens, min(view.tokens, view.budget.input)
+    if request is None or is_recap(request) or view.size(request) <= goal * NEWEST:
+        return 0
+    fixed = view.overhead.total + sum(
+        view.size(message)
+        for message in view.messages
+        if message.role == "system" or (message.id in view.pinned and message is not request)
+    )
+    needed = fixed + int(view.counter.text(speech(request).typed) / LARGEST)
+    return max(goal, needed) if needed <= (goal + most) // 2 else 0
 
 
 def reduce_parts(draft: Draft, positions: Sequence[int], target: int, log: ReductionLog, areas: Regions) -> None:

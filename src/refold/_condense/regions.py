@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.view import View
 
-__all__ = ["Regions", "regions"]
+__all__ = ["Regions", "opens_turn", "regions"]
 
 
 class Regions(Struct, frozen=True):
@@ -30,6 +30,7 @@ class Regions(Struct, frozen=True):
     results are a turn of the user's, but the loop goes on; -1 where there is none. `standing` are the messages in which
     a harness gives instructions for the last time, word for word: they never leave. `answers` are the messages with the
     assistant's last words before each next turn of the user and before the end: what the user read.
+    `whole` is the newest turn's message where it has to stay whole, however long it is.
     """
 
     segments: tuple[range, ...]
@@ -40,6 +41,7 @@ class Regions(Struct, frozen=True):
     loop: int
     standing: frozenset[int] = frozenset()
     answers: tuple[int, ...] = ()
+    whole: tuple[int, ...] = ()
 
 
 def regions(view: View, protected: int) -> Regions:
@@ -49,16 +51,17 @@ def regions(view: View, protected: int) -> Regions:
     fine = _fine(view, segments)
     starts = {segment.start for segment in segments}
     inner = tuple(part for part in fine if part.start not in starts)
-    users = tuple(
-        position
-        for position, message in enumerate(messages)
-        if is_turn(message) or is_recap(message) or (message.note is not None and message.note.kind == "request")
-    )
+    users = tuple(position for position, message in enumerate(messages) if opens_turn(message))
     standing = _standing(messages)
     fresh = _fresh(messages, fine, users) | (_unseen(messages) - standing)
     answers = _answers(messages, frozenset(users))
     tail = _tail(view, fine, protected)
     return Regions(segments, inner, tail, users, fresh, loop_start(messages), standing, answers)
+
+
+def opens_turn(message: Message) -> bool:
+    """Tell whether a message is a user's turn, our copy of one, or the summary of an earlier context."""
+    return is_turn(message) or is_recap(message) or (message.note is not None and message.note.kind == "request")
 
 
 def _answers(messages: Sequence[Message], users: frozenset[int]) -> tuple[int, ...]:

@@ -211,7 +211,7 @@ def _opened(draft: Draft, areas: Regions, room: int) -> list[Reduction]:
     share = max(BRIEF, min(ROOMY, int(room * TURNS / max(len(areas.users), 1))))
     older = [position for position in areas.users[1:-1] if position < areas.tail]
     newest = areas.users[-1:]
-    whole = newest if stays_whole(draft, newest) else ()
+    whole = newest if areas.whole or stays_whole(draft, newest) else ()
     ends = sorted({*areas.users}.difference(older))
     done = cut_texts(draft, older, 0, share)
     most = max(share, int(room * TURN) if len(ends) < FEW else 0)

@@ -18,7 +18,7 @@ from refold._condense.identifier_scores import take_down
 from refold._condense.left_out import room_for_count, with_count
 from refold._condense.pins import loses_pins, pins
 from refold._condense.recaps import settle_recaps
-from refold._condense.reduction_order import ReductionLog, shrink
+from refold._condense.reduction_order import ReductionLog, goal_of_whole_request, shrink
 from refold._condense.refill import refill
 from refold._condense.regions import Regions, regions
 from refold._condense.repeated_outputs import correct_markers
@@ -56,10 +56,11 @@ class Fit(Struct, frozen=True):
 
     `newest` is the share of the goal that the newest text has verbatim while possible; `users` the share that users'
     turns may have as messages of their own; beyond it their most distinctive sentences stay. A plan that would lose a
-    pinned sentence is not made; the goal is then raised halfway to the input budget, or to that budget. If a
-    summarizer is available, and with `asks`, the digest contains a model's account of the removed work, in 3 % of the
-    goal, at most 1,200 tokens apart from the digest's own. With `keep_until`, from 0 to 1, the remaining room stays
-    empty once that share of the predicted use is present.
+    pinned sentence is not made; the goal is then raised halfway to the input budget, or to that budget. It is raised,
+    at most halfway, also for a newest request that would have to be cut without that. If a summarizer is available, and
+    with `asks`, the digest contains a model's account of the removed work, in 3 % of the goal, at most 1,200 tokens
+    apart from the digest's own. With `keep_until`, from 0 to 1, the remaining room stays empty once that share of the
+    predicted use is present.
     """
 
     grows: ClassVar[bool] = False
@@ -120,31 +121,43 @@ class Fit(Struct, frozen=True):
         return (*copies, *self._fitted(view.after(copies), answers))
 
     def _fitted(self, view: View, answers: tuple[object, ...]) -> tuple[Edit, ...]:
-        """Return the edits for the nearest goal that can be met."""
+        """Return the edits for the nearest goal that can be met, with a long newest request whole where that can be."""
         most = view.budget.input
+        if view.tokens > (raised := goal_of_whole_request(view)) > 0:
+            edits = self._meeting(view, raised, answers, whole=True)
+            if edits and view.after(edits).tokens <= raised:
+                return edits
         for goal in dict.fromkeys((view.goal_tokens, (view.goal_tokens + most) // 2, most)):
             if view.tokens > goal and (edits := self._meeting(view, goal, answers)):
                 return edits
         return ()
 
-    def _meeting(self, view: View, goal: int, answers: tuple[object, ...]) -> tuple[Edit, ...]:
+    def _meeting(self, view: View, goal: int, answers: tuple[object, ...], *, whole: bool = False) -> tuple[Edit, ...]:
         """Return the edits for a goal, aimed lower where what stays in spite of them is above it."""
-        edits = self._plan(replace(view, goal=Exactly(goal)), answers)
+        edits = self._plan(replace(view, goal=Exactly(goal)), answers, whole=whole)
         if not edits or not _more_stays(view):
             return edits
         aim, size = goal, view.after(edits).tokens
         for number in range(AIMS):
             aim -= size - goal << number
-            if size <= goal or aim <= 0 or not (lower := self._plan(replace(view, goal=Exactly(aim)), answers)):
+            if size <= goal or aim <= 0:
+                break
+            lower = self._plan(replace(view, goal=Exactly(aim)), answers, whole=whole)
+            if not lower:
                 break
             if (after := view.after(lower).tokens) < size:
                 edits, size = lower, after
         return edits
 
-    def _plan(self, view: View, answers: tuple[object, ...]) -> tuple[Edit, ...]:
-        """Return the edits for the view's own goal; none where they would lose a pinned sentence."""
+    def _plan(self, view: View, answers: tuple[object, ...], *, whole: bool) -> tuple[Edit, ...]:
+        """Return the edits for the view's own goal; none where they would lose a pinned sentence.
+
+        With `whole` the newest request is not cut.
+        """
         draft = Draft(view)
         areas = regions(view, int(view.goal_tokens * self.newest))
+        if whole:
+            areas = replace(areas, whole=areas.users[-1:])
         draft.drop(position for position, message in enumerate(view.messages) if _is_made_anew(message))
         for position, message in enumerate(view.messages):
             if message.note is None and (joined := digests_in(message)):
