@@ -287,6 +287,10 @@ class Conversation:
         self.cooldown_tokens = tokens + int(window * REST)
         self.rests = False
 
+    def mark_hung(self) -> None:
+        """Note that a plan hung: none is begun again for its size before the cooldown's end."""
+        self.hung_tokens = self.cooldown_tokens
+
     @contextmanager
     def same_cooldown(self) -> Iterator[None]:
         """Keep the cooldown as it is over a plan that was not made because one was due."""

@@ -419,7 +419,7 @@ class Planner:
             except (RefoldError, PlanningHung) as error:
                 conversation.begin_cooldown(size, bound.budget.window)
                 if isinstance(error, PlanningHung):
-                    conversation.hung_tokens = conversation.cooldown_tokens
+                    conversation.mark_hung()
                 raise CompactionAborted(type(error).__name__) from error
             except Exception as error:  # whatever a policy or summarizer of others raises, the request goes on
                 raise CompactionAborted(type(error).__name__) from error
