@@ -113,3 +113,18 @@ def test_thanks_and_praise_ask_for_nothing_and_agree_to_nothing(words):
 @pytest.mark.parametrize("words", ["thanks, now the tests", "use it all", "nice, but it fails on Windows"])
 def test_thanks_with_a_request_are_a_request(words):
     assert not goes_on(talk(f"u: {words}").messages[0])
+
+
+def test_permissions_that_a_tool_asked_for_are_told_once_with_their_number():
+    answers = ("Authorize the first test", "Keep the old store", "Authorize the second test", "Authorize the third")
+    calls = [
+        line
+        for at, answer in enumerate(answers)
+        for line in (f'a: x | ask_user({{"question": "May I?"}}) as c{at}', f"t: c{at} = User selected: {answer}")
+    ]
+    transcript = talk("u: start", *calls, "u: on")
+    text = digest_text(view_of(transcript, window=20_000), transcript.messages[:-1])
+    assert [line for line in text.splitlines() if line.startswith("- ask_user: ")] == [
+        "- ask_user: User selected: Keep the old store",
+        "- ask_user: User selected: Authorize the third (the newest of 3 permissions)",
+    ]

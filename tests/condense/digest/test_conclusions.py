@@ -228,3 +228,10 @@ def test_what_is_only_supposed_to_fail_was_not_tried(beginning):
     sentence = f"{beginning} with three actions found, the parser splits the lines."
     transcript = talk("u: go", f"a: {sentence} The call failed with two actions found in one block.", "u: on")
     assert tried(transcript, transcript.messages) == ("The call failed with two actions found in one block. (turn 1)",)
+
+
+@pytest.mark.parametrize("other", [": #9", " #12", " task #12", " DOM-3 (#9)", " [UI-4]"])
+def test_what_waits_for_another_task_of_a_tracker_was_not_tried(other):
+    failed = "The push was blocked by CORS in the first run."
+    transcript = talk("u: go", f"a: The third task is blocked by{other} at this time. {failed}", "u: on")
+    assert tried(transcript, transcript.messages) == (f"{failed} (turn 1)",)

@@ -69,7 +69,10 @@ TRIED = re.compile(
     r"\b(?:(?:did|does|do|is|was)(?:n't|n’t| not) (?:work|help|fix|solve)\w*|fail(?:s|ed) (?:because|with|due to)|"
     r"still (?:fails?|failing|broken|wrong|the same)|I (?:reverted|rolled back|undid)|"
     r"reverting (?:it|that|this|my|the)|rolling back|gave up|dead end|wrong (?:approach|track|assumption)|"
-    r"(?:had|has|with) no effect|unfortunately|that broke|broke the|blocked (?:by|on)|(?:is|are|was|has) expired|"
+    r"(?:had|has|with) no effect|unfortunately|that broke|broke the|"
+    # by what is no other task of a tracker
+    r"blocked (?:by|on)(?!\W{0,3}:|(?: task| issue| ticket)?(?:\W{0,3}#\d| [(\[]?(?-i:[A-Z][A-Z0-9]*)-\d))|"
+    r"(?:is|are|was|has) expired|"
     r"returned (?:an? |the )?(?:\w+['’]?s? )?(?:[45]0\d\b|error\b|[\"“'`]*not found)|"
     r"funktioniert nicht|geht nicht|ne (?:fonctionne|marche) pas|no funciona)\b|失敗|失败|不工作",
     re.I,

@@ -49,6 +49,8 @@ ASKERS = re.compile(r"^ask_?(?:user|followup|the_user|human)|user_?(?:question|i
 QUESTION_AND_ANSWER = re.compile(
     r'(?:^|[,:] )"([^\n]+?)"="(.+?)"(?=, "|\.? (?:You can|selected preview|user notes)|\W*\Z)', re.S
 )
+# An answer that lets the assistant go on, and decides nothing else.
+PERMISSION = re.compile(r"\S+: (?:[^:\n]{1,30}: )?(?:authori[sz]e|approve|grant|proceed|go ahead)\b", re.I)
 PAIRS = re.compile(r'\s*(?:[^"\n]{0,60}\banswer(?:s|ed)?\b[^"\n]{0,30})?"')
 NO_WORK_LENGTH = 400  # characters: a longer text is an answer, whatever it begins with
 BARE = re.compile(r"(?!\w*skill)\S+ [\w\\-]+", re.I)  # a call with one plain word leads nowhere
@@ -98,14 +100,19 @@ def other_calls(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
 
 
 def answers_by_tool(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
-    """Return what tools that ask the user gave back, newest first: words of a tool, so never a constraint."""
+    """Return what tools that ask the user gave back, newest first: words of a tool, so never a constraint.
+
+    Of permissions the newest stands for all, with their number.
+    """
     results: dict[str, None] = {}
     for call, result in answered(view, reversed(messages)):
         if _asks_user(call.name) and not failed(call, result):
             matches = QUESTION_AND_ANSWER.findall(result.text) if PAIRS.match(result.text) else ()
             pairs = (f'"{question}"="{answer}"' for question, answer in matches)
             results[f"{call.name}: {one_line(', '.join(pairs) or result.text, LONGEST)}"] = None
-    return tuple(results)[:MOST]
+    newest, *earlier = [line for line in results if PERMISSION.match(line)] or [""]
+    counted = {newest: f"{newest} (the newest of {len(earlier) + 1} permissions)"} if earlier else {}
+    return tuple(counted.get(line, line) for line in results if line not in earlier)[:MOST]
 
 
 @word_cache(1_024)
