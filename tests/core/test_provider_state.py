@@ -154,7 +154,7 @@ def test_deferred_tools_count_once_a_search_has_loaded_them():
     grown = refold.count(talk, format="anthropic", tools=tools) - refold.count(
         talk, format="anthropic", tools=tools[:1]
     )
-    assert 60 < grown < 150
+    assert 60 < grown < 250  # one of nine, which has 215 as Claude counts
     meter = refold.Meter(format="anthropic", window=100_000, tools=tools)
     for stop in range(1, len(talk) + 1):
         check = refold.check(talk[:stop], format="anthropic", window=100_000, tools=tools)

@@ -32,6 +32,13 @@ def test_a_report_that_a_harness_brings_later_is_told_in_place_of_the_beginning(
     assert told(*work, "a: I wait.", "u: stop waiting", "a: Done.") == ()
 
 
+def test_an_id_before_a_report_says_nothing_of_one_that_is_missing():
+    output = f"task_id: t1 (for resuming it later)\n\n<task_result>\n{REPORT}\n</task_result>"
+    lines = told("u: go", f"a: I hand it on. | {agent('Review the store')} as c", f"t: c = {output}")
+    assert lines == (f"task Review the store (turn 1) → {REPORT}",)
+    assert report_of(output).strip() == REPORT
+
+
 def test_a_report_that_stands_in_the_view_is_not_told_again():
     transcript = talk("u: go", f"a: I hand it on. | {agent('Review the store')} as c", f"t: c = {REPORT}", "a: ok")
     view = view_of(transcript)

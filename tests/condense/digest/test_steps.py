@@ -27,6 +27,11 @@ def test_a_step_tells_what_was_announced_what_was_changed_and_how_its_check_ende
     )
 
 
+def test_an_edit_that_was_refused_without_an_error_flag_is_no_step():
+    refused = "t: a = No replacement was performed, old_str did not appear verbatim in src/index.py."
+    assert steps(view_of(talk("u: go", "a: Item 1: the index. | edit(src/index.py) as a", refused))) == ()
+
+
 def test_the_steps_of_a_turn_that_was_answered_are_not_told_and_those_of_one_that_the_user_steered_are():
     assert steps(view_of(talk(*WORK, "a: All items are done.", "u: Now the docs."))) == ()
     steered = talk(*WORK, "a: I'm fixing the test now.", "u: And keep the old name.")

@@ -35,11 +35,11 @@ RUNNING = re.compile(
     r"(?:agent|task|thread)_?id\b)",
     re.I,
 )
-BODY = re.compile(r"<(result|response|report|output|final_message)>\s*(.*?)\s*</\1>", re.S)
+BODY = re.compile(r"<((?:task_)?result|response|report|output|final_message)>\s*(.*?)\s*</\1>", re.S)
 NAME = re.compile(r"<(?:summary|description|title)>\s*(.*?)\s*</", re.S)
 QUOTED_NAME = re.compile(r"[\"“'](.{4,}?)[\"”']")
 ENTRY = re.compile(r"^(?:[-*•] |\d{1,2}[.)] |#{1,4} ).+", re.M)
-TAGS = re.compile(r"</?[a-z_]+>|^\w+_?id: .*$|<usage>.*?</usage>", re.M | re.S | re.I)
+TAGS = re.compile(r"</?[a-z_]+>|^\w+_?id: .*$|<usage>(?s:.*?)</usage>", re.M | re.I)
 
 
 def reports(view: View, staying: Sequence[Message]) -> tuple[str, ...]:
@@ -68,8 +68,9 @@ def _pairs(view: View, position: int) -> Iterator[tuple[str, str]]:
     yield from _notified(message)
     for call, result in answered(view, [message]):
         if AGENTS.search(plain_name(call.name)) and not failed(call, result) and len(call_line(call).split()) > 1:
-            only_began = len(result.text) <= BEGAN and RUNNING.search(result.text) is not None
-            yield call_line(call), "" if only_began else result.text
+            body = BODY.search(result.text)
+            only_began = body is None and len(result.text) <= BEGAN and RUNNING.search(result.text) is not None
+            yield call_line(call), "" if only_began else body[2] if body else result.text
 
 
 def _texts_and_results(message: Message) -> Iterator[str]:

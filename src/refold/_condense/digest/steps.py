@@ -19,6 +19,7 @@ from refold._condense.digest.findings import no_work
 from refold._condense.digest.outcomes import answered, ended, failed, meant_to_fail
 from refold._condense.digest.targets import target_of
 from refold._condense.digest.turns import turns_at, turns_in_work
+from refold._condense.file_views import took_effect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,7 +92,7 @@ def _steps(view: View) -> Iterator[_Step]:
 def _note(step: _Step, view: View, position: int, call: ToolCall, result: ToolResult) -> None:
     """Take a call into a step: what it changed, or what it ran and how that ended."""
     wrong, target = failed(call, result), target_of(call)
-    if not wrong:
+    if not wrong and took_effect(call, result):
         for path in writes(call):
             name = path.replace("\\", "/").rsplit("/", 1)[-1]
             step.files[name] = step.files.get(name, 0) + 1
