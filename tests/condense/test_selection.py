@@ -211,7 +211,7 @@ def test_an_output_that_was_cut_sent_back_and_cut_again_says_how_much_of_the_fir
         view.append({"role": "assistant", "content": f"Step {n}: look at alpha_{n}_7.", "tool_calls": [call]})
         view.append({"role": "tool", "tool_call_id": f"c{n}", "content": "\n".join(words)})
     again = 0
-    for goal in (13_000, 12_000, 11_000, 10_000):
+    for goal in (12_000, 9_000, 7_000, 5_000):
         before = {each.get("tool_call_id"): each["content"] for each in view}
         view = refold.compact(view, format="openai-chat", window=200_000, goal=goal, force=True).messages
         for each in view:
