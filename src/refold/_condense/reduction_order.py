@@ -37,9 +37,8 @@ __all__ = ["ROOMY", "ReductionLog", "goal_of_whole_request", "reduce_parts", "sh
 ROOMY, TIGHT = 400, 48  # tokens to which one text is cut, at first and at last
 SHORT = 80  # characters of a long argument or an output in the newest batch, at last
 NEWEST = 0.3  # of the goal: what the newest request has whole, for no output and no digest is worth a sentence of it
-LARGEST = (
-    0.7  # of what fixed content leaves of a goal: the rest is for the first request, the digest, the newest output
-)
+# Of what fixed content leaves of a goal: the rest is for the first request, the digest, and the newest output.
+LARGEST = 0.7
 
 
 class ReductionLog(Struct):

@@ -163,29 +163,18 @@ def test_a_path_that_only_a_page_of_the_web_showed_is_not_listed():
     assert "workspace/my-app/index.js" not in {atom.text for atom in ledger(view_of(transcript), transcript.messages)}
 
 
+def shown_twice_by(command):
+    """Return the lines of names that a command showed two times."""
+    call, names = f"bash({json.dumps({'command': command})})", "name_one name_two name_three name_four"
+    transcript = talk("u: go", f"a: now | {call} as c", f"t: c = {names}", f"a: now | {call} as d", f"t: d = {names}")
+    return grouped(ledger(view_of(transcript), transcript.messages))
+
+
 def test_names_that_a_command_showed_of_files_stand_under_the_files():
-    names = "name_one name_two name_three name_four"
-    command = json.dumps({"command": "nl -ba src/store.py; sed -n '20,40p' src/store.py"})
-    transcript = talk(
-        "u: go",
-        f"a: now | bash({command}) as c",
-        f"t: c = {names}",
-        f"a: now | bash({command}) as d",
-        f"t: d = {names}",
-    )
-    lines = grouped(ledger(view_of(transcript), transcript.messages))
+    lines = shown_twice_by("nl -ba src/store.py; sed -n '20,40p' src/store.py")
     assert any(line.startswith("src/store.py: name_") for line in lines)
 
 
 def test_a_command_that_is_cut_and_names_no_file_is_no_heading():
-    command = json.dumps({"command": "for each in one two three; do rsync $each target:$each; done; " * 3})
-    names = "name_one name_two name_three name_four"
-    transcript = talk(
-        "u: go",
-        f"a: now | bash({command}) as c",
-        f"t: c = {names}",
-        f"a: now | bash({command}) as d",
-        f"t: d = {names}",
-    )
-    lines = grouped(ledger(view_of(transcript), transcript.messages))
+    lines = shown_twice_by("for each in one two three; do rsync $each target:$each; done; " * 3)
     assert any(line.startswith("names: name_") for line in lines)
