@@ -213,7 +213,7 @@ def test_bytes_that_are_not_utf8_are_named_with_their_place(run: Run, tmp_path: 
 @pytest.mark.parametrize(
     ("content", "remedy"),
     [
-        (gzip.compress(b'{"role": "user"}'), "unpack it first (`gunzip`)"),
+        (gzip.compress(b'{"role": "user"}', mtime=0), "unpack it first (`gunzip`)"),
         (b"\x28\xb5\x2f\xfd\x24\x05", "unpack it first (`zstd -d`)"),
         (b"PK\x03\x04\x14\x00", "unpack it first (`unzip`)"),
         (b"SQLite format 3\x00\x10\x00", "`refold sessions export`"),
