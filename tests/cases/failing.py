@@ -21,6 +21,7 @@ ARGUED = {
     ("137", "refold"): NO_MODEL,
     ("137", "wolffish"): NO_MODEL,
     ("149", "refold"): "it asks no model: a digest says what left, and the originals stay readable",
+    ("211", "neurolink"): "its row keeps the first pair (N06), with a picture that fits here, and so with its name",
     ("219", "claude-code"): CALLED,
     ("219", "opal"): CALLED,
     ("219", "vibe"): CALLED,

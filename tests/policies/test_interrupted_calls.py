@@ -52,3 +52,11 @@ def test_refold_says_of_a_call_without_result_that_the_user_cut_in():
     early = refold.compact([*chat(40), messages[0], CALL, *chat(3)], window=9_000, goal=3_500, force=True)
     results = [message["content"] for message in early.messages if message["role"] == "tool"]
     assert results == ["[No result: the user's next message came before one]"] * 2
+
+
+@pytest.mark.parametrize("policy", ["claude-code", "neurolink", "opal", "wolffish", "refold"])
+def test_the_result_that_a_call_is_given_is_counted_before_the_request_is_found_to_fit(policy):
+    whole = [{"role": "user", "content": "go"}, CALL, {"role": "user", "content": "word " * 900}]
+    repaired = refold.count(refold.repair(whole).messages)
+    for budget in range(repaired - 60, repaired + 1, 6):
+        assert refold.compact(whole, policy=policy, budget=budget, force=True).sizes.after <= budget

@@ -70,13 +70,20 @@ def as_listed(row, found):
         case "claude-code" | "pi":
             main = found[0]
             empty = sum(int(note.split()[0]) for note in main.notes if "answer without content" in note)
-            return sum(map(results_one_by_one, main.messages)) + empty
+            return sum(map(results_one_by_one, main.messages)) + empty + sum(map(is_command_with_text, main.messages))
         case "anthropic-api" if len(found) > 1:  # answers that were streamed are not counted
             sent = sum(item.usage[0].covers if item.usage else len(item.messages) for item in found)
             whole = sum(b'"body_raw"' not in line for line in (DATA / row["file"]).read_bytes().splitlines())
             return sent + whole
         case _:
             return len(messages)
+
+
+def is_command_with_text(message):
+    """Tell whether a message is a slash command with the text that it stands for: two lines of a session."""
+    content = message["content"] if isinstance(message["content"], list) else []
+    texts = [block["text"] for block in content if isinstance(block, dict) and block.get("type") == "text"]
+    return message["role"] == "user" and len(texts) > 1 and texts[0].startswith(("<command-message>", "<command-name>"))
 
 
 def results_one_by_one(message):

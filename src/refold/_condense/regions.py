@@ -55,7 +55,7 @@ def regions(view: View, protected: int) -> Regions:
     standing = _standing(messages)
     fresh = _fresh(messages, fine, users) | (_unseen(messages) - standing)
     answers = _answers(messages, frozenset(users))
-    tail = _tail(view, fine, protected)
+    tail = min(_tail(view, fine, protected), _newest_step(messages, fine, users))
     return Regions(segments, inner, tail, users, fresh, loop_start(messages), standing, answers)
 
 
@@ -119,6 +119,12 @@ def _tail(view: View, segments: Sequence[range], protected: int) -> int:
             break
         tail = segment.start
     return tail
+
+
+def _newest_step(messages: Sequence[Message], segments: Sequence[range], users: Sequence[int]) -> int:
+    """Return where the calls begin that only a user's words follow: no older step stays in place of the newest."""
+    before = next((segment for segment in reversed(segments) if segment.start not in users), range(0))
+    return before.start if _works(messages, before) else len(messages)
 
 
 def _fresh(messages: Sequence[Message], segments: Sequence[range], users: Sequence[int]) -> frozenset[int]:

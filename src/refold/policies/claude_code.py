@@ -40,8 +40,8 @@ POLICY = Policy(
         Step(REPLACE, When.DUE, "auto-compact"),
         Step(Restore(files=5, each=5_000, total=50_000), When.DUE, "restore"),  # L05
         Step(TruncateToGoal(), When.OVER_GOAL, "truncate to goal"),
-        Step(Fit(asks=False), When.OVER_BUDGET, "fit"),
         Step(CloseCalls(), When.DUE, "repair"),
+        Step(Fit(asks=False), When.OVER_BUDGET, "fit"),  # after the results that a repair adds
         Step(Repair(), When.DUE, "repair messages"),
     ),
 )

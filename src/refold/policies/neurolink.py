@@ -47,8 +47,8 @@ POLICY = Policy(
         Step(TruncateToGoal(), When.OVER_GOAL, "truncate to goal"),
         Step(Slide(MARKER, share=0, skip_at=2, to_goal=True), When.OVER_GOAL, "truncate further"),
         Step(Slide(MARKER, share=0, first=0, skip_at=2, to_goal=True), When.OVER_GOAL, "truncate the first pair"),
-        Step(Fit(asks=False), When.OVER_BUDGET, "fit"),
         Step(CloseCalls(), When.DUE, "repair"),  # N16
+        Step(Fit(asks=False), When.OVER_BUDGET, "fit"),  # after the results that a repair adds
         Step(Repair(), When.DUE, "repair messages"),
     ),
 )

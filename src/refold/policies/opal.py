@@ -34,8 +34,8 @@ FIT = (
         When.OVER_GOAL,
         "slide",
     ),
-    Step(Fit(asks=False), When.OVER_BUDGET, "fit"),
     Step(CloseCalls(), When.DUE, "repair"),
+    Step(Fit(asks=False), When.OVER_BUDGET, "fit"),  # after the results that a repair adds
     Step(Repair(), When.DUE, "repair messages"),
 )
 

@@ -39,8 +39,8 @@ POLICY = Policy(
         Step(SUMMARY, When.DUE, "summary"),
         Step(TruncateToGoal(enough=0.75), When.OVER_BUDGET, "truncate to fit"),
         Step(Slide(LEFT_OUT, share=0, first=1, skip_at=2, to_goal=True), When.OVER_BUDGET, "leave out to fit"),
-        Step(Fit(asks=False), When.OVER_BUDGET, "fit"),
         Step(CloseCalls(), When.DUE, "repair"),
+        Step(Fit(asks=False), When.OVER_BUDGET, "fit"),  # after the results that a repair adds
         Step(Repair(), When.DUE, "repair messages"),
     ),
 )
