@@ -115,5 +115,11 @@ def test_what_is_not_there_is_said_with_the_names_of_what_is(originals):
     assert "Nothing was left out" in whole.answer(Asking("a.py"), 500)
 
 
+def test_what_is_named_and_stands_in_the_view_is_said_before_what_only_resembles_it(originals):
+    text = originals.answer(Asking("read_file new2.py"), 600)
+    assert text.startswith("[in front of you, as it was: read_file new2.py, 200 lines]\n[original: ")
+    assert "in front of you" not in originals.answer(Asking("read_file b.py"), 600)
+
+
 def test_a_line_before_the_first_is_the_first(originals):
     assert originals.answer(Asking("b.py", -3), 2_000) == originals.answer(Asking("b.py"), 2_000)

@@ -44,6 +44,7 @@ NAME = 160  # characters of such a name
 LEAST = 60  # tokens under which a piece is only named
 ROOM = 200  # tokens; less room is none
 MARGIN = 0.02  # of the window that originals leave free
+STANDING = "[in front of you, as it was: {}]"
 FULL = "There is no room for this in the context window now. Go on with what is in front of you."
 
 
@@ -130,28 +131,13 @@ class RecordedTexts:
         exact = [piece for piece in self.pieces if query.strip().strip("[]") == piece.id]
         if exact:
             return [(piece, 0) for piece in exact]
-        named = self._named_by(query)
+        named = _named_by(query, self.pieces)
         if named:
             return [(piece, 0) for piece in named]
         words = [word for word in WORD.findall(query) if word.lower() not in NOISE] or [query]
         passages = self._index.best(" ".join(words))
         least = passages[0].score * WEAK if passages else 0.0
         return [(self.pieces[each.text], each.line) for each in passages if each.score >= least]
-
-    def _named_by(self, query: str) -> list[RecordedText]:
-        """Return the texts whose name a query repeats, as the words of a pointer do, the likeliest first."""
-        query_words = [word.lower() for word in WORD.findall(query)]
-        words = {word for word in query_words if word not in NOISE and not _number(word)}
-        if not words or len(query_words) > NAMING or (len(words) == 1 and query.strip().isalpha()):
-            return []
-        scores: list[tuple[int, int, RecordedText]] = []
-        for piece in self.pieces:
-            name = f"{piece.name}, {piece.text.count(chr(10)) + 1:,} lines".lower()
-            score = sum(word in name for word in words)
-            if score == len(words):
-                same = sum(word in name for word in query_words if _number(word))  # "1,260 lines" tells reads apart
-                scores.append((same, piece.place, piece))
-        return [piece for _, _, piece in sorted(scores, key=lambda each: each[:2], reverse=True)]
 
     def _excerpt(self, piece: RecordedText, first: int, tokens: int) -> str:
         lines = piece.text.split("\n")
@@ -179,10 +165,36 @@ class RecordedTexts:
 
 
 class RemovedMessages(RecordedTexts):
-    """The originals of one request, as they were when it was made ready: the texts that plans took out of the view."""
+    """The originals of one request, as they were when it was made ready: the texts that plans took out of the view.
+
+    What a query names that stands in the view is named in the answer, since what else fits is something else.
+    """
 
     def __init__(self, messages: tuple[Message, ...], plans: tuple[Plan, ...], counter: Counter) -> None:
-        super().__init__(lambda: _removed(messages, plans), len(messages), counter)
+        super().__init__(lambda: self._texts(removed=True), len(messages), counter)
+        self._messages, self._plans = messages, plans
+
+    def answer(self, asking: Asking, tokens: int) -> str:
+        """Return the originals that hold what is asked for, behind the names of those that are in the view."""
+        if _named_by(asking.query, self.pieces):
+            return super().answer(asking, tokens)
+        standing = _listed(_named_by(asking.query, self._texts(removed=False)))[:SEVERAL]
+        heading = "".join(f"{STANDING.format(name.removeprefix('- '))}\n" for name in standing)
+        room = tokens - self._counter.text(heading)
+        return heading + super().answer(asking, room) if room >= LEAST else super().answer(asking, tokens)
+
+    @cached_property
+    def _removed(self) -> frozenset[str]:
+        """The ids of messages that are not in the view as they were said."""
+        plans = self._plans
+        view = fold(self._messages, [plan.edits for plan in plans], [plan.base.tip for plan in plans])
+        whole = {message.id: message.parts for message in view}
+        return frozenset(  # what joined a message takes nothing out
+            each.id for each in self._messages if whole.get(each.id, ())[: len(each.parts)] != each.parts
+        )
+
+    def _texts(self, *, removed: bool) -> Iterator[RecordedText]:
+        return (text for text in texts_in(self._messages) if (text.id in self._removed) is removed)
 
 
 def room_for(budget: Budget, size: int, most: int) -> int:
@@ -205,16 +217,6 @@ def texts_in(messages: Sequence[Message]) -> Iterator[RecordedText]:
         yield from _pieces(place, message, calls)
 
 
-def _removed(messages: tuple[Message, ...], plans: tuple[Plan, ...]) -> Iterator[RecordedText]:
-    """Yield the texts that are not in the view as they were said."""
-    view = fold(messages, [plan.edits for plan in plans], [plan.base.tip for plan in plans])
-    whole = {message.id: message.parts for message in view}
-    removed = {  # what joined a message takes nothing out
-        message.id for message in messages if whole.get(message.id, ())[: len(message.parts)] != message.parts
-    }
-    return (text for text in texts_in(messages) if text.id in removed)
-
-
 def _pieces(place: int, message: Message, calls: dict[str, ToolCall]) -> Iterator[RecordedText]:
     for part in message.parts:
         match part:
@@ -231,6 +233,22 @@ def _pieces(place: int, message: Message, calls: dict[str, ToolCall]) -> Iterato
                 yield RecordedText(place, message.id, f"file {one_line(part.name, 60)}", part.text)
             case _:
                 pass
+
+
+def _named_by(query: str, texts: Iterable[RecordedText]) -> list[RecordedText]:
+    """Return the texts whose name a query repeats, as the words of a pointer do, the likeliest first."""
+    query_words = [word.lower() for word in WORD.findall(query)]
+    words = {word for word in query_words if word not in NOISE and not _number(word)}
+    if not words or len(query_words) > NAMING or (len(words) == 1 and query.strip().isalpha()):
+        return []
+    scores: list[tuple[int, int, RecordedText]] = []
+    for piece in texts:
+        name = f"{piece.name}, {piece.text.count(chr(10)) + 1:,} lines".lower()
+        score = sum(word in name for word in words)
+        if score == len(words):
+            same = sum(word in name for word in query_words if _number(word))  # "1,260 lines" tells reads apart
+            scores.append((same, piece.place, piece))
+    return [piece for _, _, piece in sorted(scores, key=lambda each: each[:2], reverse=True)]
 
 
 def _number(word: str) -> bool:
