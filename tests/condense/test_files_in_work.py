@@ -97,7 +97,7 @@ def test_a_line_that_was_edited_twice_stands_as_it_is_now():
 def test_there_is_a_gap_where_a_part_was_read_anew():
     part = "\n".join(f"{n:6}\t    total_{n - 1} = as_read_later" for n in range(11, 250))
     again = ("read_file", {"path": "src/prices.py", "offset": 11, "limit": 239}, part)
-    result = compacted(session(read(), again, edit("    total_50 = as_read_later", "    total_50 = 0")))
+    result = compacted(session(read(), again, edit("    total_50 = as_read_later", "    total_50 = 0")), 7_000)
     lines = blocks(result)["src/prices.py"]
     assert not {*SOURCE[10:249]} & {*lines}
     if SOURCE[9] in lines:

@@ -107,7 +107,7 @@ def test_results_in_plain_words_leave_with_what_they_answer():
         messages.append({"role": "assistant", "content": f"```bash\nsed -n 1,9p part{number}.go\n```"})
         output = "\n".join(f"value_{number}_{line}" for line in range(150))
         messages.append({"role": "user", "content": f"<returncode>0</returncode>\n<output>\n{output}\n</output>"})
-    left = compacted(messages, 4_000)
+    left = compacted(messages, 2_500)
     for before, after in pairwise(left):
         if after["content"].startswith("<returncode>"):
             assert before["role"] == "assistant"

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from refold._condense.digest.previous import digests_in, earlier_entries
 from refold._salience.atoms import WEIGHTS, names_of
-from refold._salience.features import running_tally
+from refold._salience.features import FIRST, OWN, running_tally
 from refold._salience.model import Scorer
 from refold.core.messages import Message, ToolResult, memoized
 from refold.core.transcript import Transcript
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from refold._condense.digest.identifier_ledger import Atom
+    from refold.core.messages import MessageId
 
-__all__ = ["Worths", "likeliest", "likeliest_first", "need_in", "take_down", "worth_of"]
+__all__ = ["Worths", "likeliest", "likeliest_first", "need_in", "take_down", "uptake", "worth_of"]
 
 IN_EARLIER_DIGEST = 0.2  # worth of an identifier that only an earlier digest tells of
 SPLIT = re.compile(r"[\s,`\"'()]+")  # between the words of an entry
@@ -55,6 +56,25 @@ def need_in(transcript: Transcript, atoms: Iterable[str] | None = None) -> float
     scorer = _scorer(transcript)
     likely = scorer.likelihoods(scorer.tally.notes if atoms is None else atoms)
     return fsum([chance * WEIGHTS[kind] for kind, chance in likely if chance])  # exact, whatever the order of atoms
+
+
+def uptake(transcript: Transcript, message: Message, atoms: Iterable[str]) -> float | None:
+    """Return the share of the names that a message was the first to show which the assistant wrote later, never 0.
+
+    None where it was the first to show none. Numbers tell nothing: a line number is soon written for another reason.
+    """
+    at = _spoken_positions(transcript).get(message.id, -1)
+    notes = _scorer(transcript).tally.notes
+    names = (notes.get(atom) for atom in atoms if not atom[0].isdigit())
+    new = [note for note in names if note is not None and note[FIRST] == at]
+    return (sum([note[OWN] > at for note in new]) + 0.5) / (len(new) + 1) if new else None
+
+
+@memoized
+def _spoken_positions(transcript: Transcript) -> dict[MessageId, int]:
+    """Return the places of messages as the notes of atoms count them."""
+    spoken = (message.id for message in transcript.messages if message.note is None)
+    return {id: at for at, id in enumerate(spoken)}
 
 
 @memoized

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from itertools import accumulate, chain
-from math import inf
+from math import inf, pow
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
@@ -18,7 +18,7 @@ from refold._condense.digest.targets import target_of
 from refold._condense.digest.turns import turn_ends
 from refold._condense.directives import TextKind, ranks_of
 from refold._condense.file_views import OURS
-from refold._condense.identifier_scores import need_in, worth_of
+from refold._condense.identifier_scores import need_in, uptake, worth_of
 from refold._condense.last_changes import stale_mark
 from refold._condense.placeholders import is_pointer, text_replaced
 from refold._condense.reduction_order import ROOMY, reduce_parts, stays_whole
@@ -69,7 +69,7 @@ STEPS = 16  # in which the room grows while a floor of predicted coverage is loo
 SLACK = 0.01  # of the room that may stay empty
 SHORT = 2_000  # characters of an error that is short
 WRONG = 0.02  # worth by token of a short error: it comes back before most other output
-EDITED = 0.002  # worth by token of a file's lines, times its path's: an edit quotes lines that hold no identifier
+EDITED = 0.003  # worth by token of a file's lines, times its path's: an edit quotes lines that hold no identifier
 # Worth by token of output that no answer has followed yet, where it is too large to stay whole: of the lines that the
 # request asks for, else its first ones, within a share of the goal, and of the others. Agents read it again.
 UNSEEN, UNSEEN_ROOM = (0.03, 0.002), 0.1
@@ -77,8 +77,8 @@ LARGE, LARGEST = 0.15, 0.5  # of the room: what a newest output may have whole, 
 TURN, TURNS = 0.1, 0.3  # of the room: what a turn at either end may have whole, and what all long turns share
 FEW, BRIEF = 4, 160  # turns at the ends of the view that may have that much each, and tokens that any may have
 CHARS = 3.5  # characters a token, where a guess will do
-READ, FADING = 0.03, 0.9  # worth by token of the newest answer that ends a turn, and of each older one of that
-REPLY, SHORT_REPLY = 0.012, 80  # the least worth of one of so few tokens: without it a request has no answer
+READ, FADING = 0.042, 0.9  # worth by token of the newest answer that ends a turn, and of each older one of that
+REPLY, SHORT_REPLY = 0.017, 80  # the least worth of one of so few tokens: without it a request has no answer
 ANSWER = 0.05  # of the room: what such an answer has whole or not at all; longer ones come back by lines
 QUESTION, QUESTION_ROOM = 0.05, 0.03  # worth by token of a question that stays answered, and its share of the goal
 POINTED = 0.02  # worth by token of the line that stands for a notification, which is hidden where room is short
@@ -91,6 +91,14 @@ OLDER, OLDER_ROOM = (0.008, 0.004), 0.03  # of the turns between the first and t
 STALE, LOOKED_UP = 1.25, 2.0  # times the price of lines of a file that was changed since, and of what was looked up
 # for a turn that has ended: who goes on has the conclusion, and the lines of the file as they are now
 LOOKS_UP = re.compile(r"search|fetch|browse|^docs?|docs?$")  # in names of tools
+# Times the worth of identifiers, by what holds them: the model knows the history of a name, not who holds it. At equal
+# predicted worth those in calls are needed twice to five times as often as those in lines of output; in a small goal,
+# where calls alone would fill it, the factor fades. Of an output they are needed the more, the more of the names that
+# it was the first to show the assistant wrote later. docs/salience.md, "Limits", has what it gains and costs.
+IN_CALL, CALLS_GOAL = 2.0, 4_000  # the factor, and from how many tokens of a goal it is that much
+IN_TEXT = 1.2
+IN_OUTPUT, TAKEN_UP = 3.0, 0.4  # of an output whose new names were all written later, and the power of their share
+UNTRIED, NEWEST = 1.3, 10  # of one without new names, of the newest part, or among so many last messages
 NEW, NEWER = 3e-6, 2e-5  # worth by token of text that nothing says yet, and of the newest above the oldest: it
 # settles what need does not
 
@@ -248,11 +256,13 @@ def _units(
     for batch in reversed(log.segments):
         atoms = frozenset().union(*(mentioned_in(draft.messages[position]) for position in batch))
         pointed = POINTED if len(batch) == 1 and draft.base[batch.start].role == "user" else 0.0
-        read = max((answers.get(position, 0.0) for position in batch), default=0.0) if _is_spoken(draft, batch) else 0.0
+        spoken = _is_spoken(draft, batch)
+        read = max((answers.get(position, 0.0) for position in batch), default=0.0) if spoken else 0.0
         read = max(read, REPLY) if read and draft.size(batch) <= SHORT_REPLY else read
         statements = frozenset().union(*(_statements(draft.messages[position]) for position in batch))
         news = NEW + newer * batch.start if statements else 0.0
         unit = Unit(batch, max(draft.size(batch), 1), atoms, None, pointed + read, news, statements)
+        unit.times = IN_TEXT if spoken else _times_in_calls(draft)
         batch_of.update(dict.fromkeys(batch, unit))
         batches.append(unit)
     pieces: list[Pieces] = []
@@ -262,8 +272,30 @@ def _units(
             if reduction.words and not reduction.harness:
                 extra += answers.get(position, 0.0)
             some = _pieces(draft, reduction, batch_of.get(position), (extra, once, NEW + newer * position))
+            times = _times_needed(draft, reduction, some, areas)
+            for unit in some:
+                unit.times = times
             pieces.append((reduction, some))
     return batches, pieces
+
+
+def _times_needed(draft: Draft, reduction: Reduction, pieces: Iterable[Unit], areas: Regions) -> float:
+    """Return how many times what is predicted the identifiers in what a message lost are needed."""
+    position = reduction.position
+    if reduction.words:
+        return 1.0
+    if reduction.result is None:
+        return _times_in_calls(draft)
+    if position >= min(areas.tail, len(draft.base) - NEWEST):
+        return UNTRIED
+    atoms = frozenset().union(*(unit.atoms for unit in pieces))
+    share = uptake(draft.view.transcript, draft.base[position], atoms)
+    return UNTRIED if share is None else IN_OUTPUT * pow(share, TAKEN_UP)
+
+
+def _times_in_calls(draft: Draft) -> float:
+    """Return how many times what is predicted the identifiers in calls are needed."""
+    return 1 + (IN_CALL - 1) * min(draft.view.goal_tokens / CALLS_GOAL, 1.0)
 
 
 def _is_spoken(draft: Draft, batch: range) -> bool:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["RankedUnit", "Scores", "prepare", "scores_of", "wanted_in", "weigh", "weigh_answers"]
 
 # Chosen by hand; benchmarks/questions.py and benchmarks/recall.py measure what they give together.
-REQUESTED, STEPPED, WRONG = 0.03, 0.002, 0.02  # worth by token: of what is asked for, of the topic at work, of errors
+REQUESTED, STEPPED, WRONG = 0.034, 0.002, 0.02  # worth by token: of what is asked for, of the topic at work, of errors
 REQUEST_ROOM, WRONG_ROOM = 0.08, 0.015  # of the goal, for what is asked for and for errors
 ANSWER_ROOM = 0.04  # of the goal, for what the assistant said of what is asked for
 SPOKEN = 80  # characters of a text of the assistant that may say something of it

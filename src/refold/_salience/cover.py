@@ -47,7 +47,7 @@ class Unit(Struct, eq=False, gc=False):
 
     `extra` is worth by token that does not depend on what else is chosen, `once` that of a token of text that nothing
     says yet, and `news` the same, but little of it where much of a unit is frame: `statements` are those in its text;
-    without any, all of it is new. `of` is whatever the caller knows it by.
+    without any, all of it is new. `times` multiplies the worth of its atoms. `of` is whatever the caller knows it by.
     """
 
     of: Any
@@ -58,6 +58,7 @@ class Unit(Struct, eq=False, gc=False):
     news: float = 0.0
     statements: frozenset[str] = frozenset()
     once: float = 0.0
+    times: float = 1.0
 
 
 class Cover:
@@ -87,6 +88,7 @@ class Cover:
         self.taken = [False] * len(units) + [True]
         self.alone = [number for number, first in enumerate(self.firsts) if first == nothing]
         self.costs = [*(unit.cost for unit in units), 0.0]
+        self.scales = [*(unit.times / GRAIN for unit in units), 0.0]
         self._hold(worths, covered)
         self._speak(stated)
 
@@ -146,14 +148,12 @@ class Cover:
 
     def choose(self, room: float) -> list[Unit]:
         """Return units that fit the room together, in the order of choice, by worth newly covered per token."""
-        taken, costs, gains, more, firsts, units = (
-            *(self.taken, self.costs, self.gains),
-            *(self.more, self.firsts, self.units),
-        )
+        taken, costs, gains, scales = self.taken, self.costs, self.gains, self.scales
+        more, firsts, units = self.more, self.firsts, self.units
         self.alone = [number for number in self.alone if not taken[number]]
         ratios = [END]
         ratios += [
-            (-((gains[number] / GRAIN + more[number]) / costs[number]), number)
+            (-((gains[number] * scales[number] + more[number]) / costs[number]), number)
             for number in self.alone
             if costs[number] <= room
         ]
@@ -172,7 +172,7 @@ class Cover:
             elif taken[number] or costs[number] > room:
                 continue
             else:
-                now = -((gains[number] / GRAIN + more[number]) / costs[number])
+                now = -((gains[number] * scales[number] + more[number]) / costs[number])
             if now >= 0:
                 continue
             if now > ratio and (now > ratios[-1][0] + NEAR or now > fallen[0][0] + NEAR):
@@ -186,10 +186,10 @@ class Cover:
 
     def _behind(self, first: int, room: float) -> list[tuple[float, int]]:
         """Return a heap of the units behind one that is not taken yet, by the ratio of both together."""
-        gains, more, costs = self.gains, self.more, self.costs
-        gain, other, cost = gains[first], more[first], costs[first]
+        gains, more, costs, scales = self.gains, self.more, self.costs, self.scales
+        gain, other, cost = gains[first] * scales[first], more[first], costs[first]
         ratios = [
-            (-(((gains[number] + gain) / GRAIN + more[number] + other) / (costs[number] + cost)), number)
+            (-((gains[number] * scales[number] + gain + more[number] + other) / (costs[number] + cost)), number)
             for number in self.waiting[first]
             if costs[number] <= room
         ]
@@ -198,14 +198,14 @@ class Cover:
 
     def _best_behind(self, first: int, heap: list[tuple[float, int]], room: float) -> tuple[float, int]:
         """Return the best unit of such a heap that fits the room, with its ratio as it is now."""
-        gains, more, costs = self.gains, self.more, self.costs
+        gains, more, costs, scales = self.gains, self.more, self.costs, self.scales
         while heap:
             ratio, number = heap[0]
             both = costs[number] + costs[first]
             if both > room:
                 heappop(heap)
                 continue
-            now = -(((gains[number] + gains[first]) / GRAIN + more[number] + more[first]) / both)
+            now = -((gains[number] * scales[number] + gains[first] * scales[first] + more[number] + more[first]) / both)
             if now > ratio:
                 heapreplace(heap, (now, number))
             if now <= heap[0][0] + NEAR:
@@ -229,9 +229,9 @@ class Cover:
         gains[number], self.more[number], self.costs[number] = 0, 0.0, 0.0
         behind = self.waiting.get(number, ())
         self.alone += behind
-        more, costs = self.more, self.costs
+        more, costs, scales = self.more, self.costs, self.scales
         for each in behind:
-            heappush(heap, (-((gains[each] / GRAIN + more[each]) / costs[each]), each))
+            heappush(heap, (-((gains[each] * scales[each] + more[each]) / costs[each]), each))
 
 
 def choose(units: Iterable[Unit], worth: Mapping[str, float], covered: set[str], room: float) -> list[Unit]:
