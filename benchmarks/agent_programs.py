@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,7 +18,7 @@ CLAUDE = ("--model", "claude-opus-5-5", "--allowedTools", "Bash Read")
 COMPACTING = ("-c", "model_auto_compact_token_limit=24000")
 NODE = "node@22.23.3"  # what some of the agents need, installed beside them
 
-Call = tuple[str, Mapping[str, Any]]
+Call = tuple[str, Mapping[str, Any] | str]
 
 
 def _nothing(run: Run) -> None:
@@ -43,6 +44,7 @@ class Program:
     more: Callable[[str], Sequence[Sequence[str]]] | None = None  # commands for a further turn of the same session
     folder: str = ""  # that of another program, of which this is a variant
     text_beside_calls: bool = True  # whether its model says something in a turn that calls a tool
+    parallel: bool = True  # whether its model calls several tools at once
     override: str = ""  # a requirement in place of one of the package's own
 
     @property
@@ -80,6 +82,11 @@ def _vibe_settings(run: Run) -> None:
     )
 
 
+def _javascript(command: str) -> Call:
+    words = json.dumps({"cmd": command, "max_output_tokens": 10_000})
+    return "exec", f"text((await tools.exec_command({words})).output);"
+
+
 def _finished(text: str) -> ScriptedReply:
     return ScriptedReply("", [("finish", {"message": text})])
 
@@ -113,6 +120,15 @@ PROGRAMS = {
         lambda task: ("codex", "exec", "--skip-git-repo-check", *COMPACTING, task),
         AGENTS["codex"].tools.run, AGENTS["codex"].environment, partial(write_codex_settings, name="OpenAI", websocket=True),
         more=lambda task: [("codex", "exec", "--skip-git-repo-check", *COMPACTING, "resume", "--last", task)], folder="codex",
+    ),
+    "codex-default": Program(  # as it is installed: its newest model has one tool, which takes a program, in its input
+        ("@openai/codex@0.171.0",), 64_000,
+        lambda task: ("codex", "exec", "--skip-git-repo-check", "-m", "gpt-6.2-sol", task),
+        _javascript, AGENTS["codex"].environment, partial(write_codex_settings, name="OpenAI", websocket=True),
+        more=lambda task: [
+            ("codex", "exec", "--skip-git-repo-check", "-m", "gpt-6.2-sol", "resume", "--last", task)
+        ],
+        folder="codex", parallel=False,
     ),
     "opencode": Program(
         ("opencode-ai@1.18.33",), 32_000,

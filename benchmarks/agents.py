@@ -88,7 +88,8 @@ class LongTask:
             return
         number = 0
         while number < calls:
-            numbers = [number + 1, number + 2] if number % 7 == 3 and number + 2 <= calls else [number + 1]
+            several = self._program.parallel and number % 7 == 3 and number + 2 <= calls
+            numbers = [number + 1, number + 2] if several else [number + 1]
             number = numbers[-1]
             yield ScriptedReply(
                 f"Report {number} is next." if beside else "", [call(f"python3 report.py {each}") for each in numbers],

@@ -39,6 +39,7 @@ def test_a_command_runs_behind_a_gateway_and_its_exit_code_and_the_savings_are_t
         assert done.returncode == 7, done.stderr
         assert [each.status for each in provider.received] == [200] * 3
     assert "3 requests, 1 compaction, " in done.stderr
+    assert "sent nothing" not in done.stderr
     assert ", 0 input tokens not sent" not in done.stderr
 
 
@@ -50,6 +51,23 @@ def test_a_command_sees_the_addresses_for_all_clients():
     seen = json.loads(done.stdout)
     assert {"OPENAI_BASE_URL", "OPENAI_API_BASE", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL"} <= set(seen)
     assert seen["OPENAI_BASE_URL"] == seen["ANTHROPIC_BASE_URL"] + "/v1"
+
+
+@pytest.mark.parametrize(("secrets", "added"), [({}, True), ({"REFOLD_GATEWAY_TOKEN": "secret"}, False)])
+def test_codex_gets_the_address_as_an_option_unless_it_holds_a_token(tmp_path, secrets, added):
+    codex = tmp_path / "codex"
+    codex.write_text('#!/bin/sh\necho "$OPENAI_BASE_URL"\nprintf "%s\\n" "$@"\n')
+    codex.chmod(0o700)
+    done = run("run", "--store", "memory", "--", str(codex), "exec", "Fix it", **secrets)
+    address, *words = done.stdout.splitlines()
+    assert words == [*(["-c", f'openai_base_url="{address}"'] if added else []), "exec", "Fix it"]
+
+
+def test_a_command_that_goes_around_the_gateway_is_told_of():
+    done = run("run", "--store", "memory", "--", sys.executable, "-c", "")
+    assert done.stderr.splitlines()[1].startswith(
+        f"refold: {sys.executable} sent nothing through the gateway: if it reads"
+    )
 
 
 @pytest.mark.parametrize(("arguments", "said"), [

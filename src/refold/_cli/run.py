@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+from pathlib import Path
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+UNUSED = (
+    "sent nothing through the gateway: if it reads none of the variables OPENAI_BASE_URL, ANTHROPIC_BASE_URL and "
+    "GOOGLE_GEMINI_BASE_URL, set its base URL to that of a gateway which refold serve runs"
+)
 PRIVATE = {*SECRETS.values(), *KEYS.values()}  # variables of the gateway that COMMAND does not get
 ENDING = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
@@ -37,7 +42,7 @@ def command(words: tuple[str, ...], acts: dict[str, Any]) -> int:
     COMMAND gets the variables with which clients of OpenAI, Anthropic and Gemini find their provider. If one of them
     is already set, the gateway forwards to its value. REFOLD_ADMIN_TOKEN is a token for the gateway's own routes
     (`x-refold-token`), made for this run; the gateway's keys and other tokens are not in COMMAND's environment. The
-    exit code is COMMAND's.
+    exit code is COMMAND's. Codex reads no such variable; it gets `-c openai_base_url=…`.
     """
     if words[0].startswith("-"):
         raise click.UsageError(f"there is no option {words[0]}: options of refold stand before --, COMMAND after it")
@@ -56,15 +61,28 @@ def command(words: tuple[str, ...], acts: dict[str, Any]) -> int:
         environment.setdefault("ENABLE_TOOL_SEARCH", "true")
     with started(gateway):
         try:
-            code = _ran(list(words), environment)
+            code = _ran(_pointed(words, gateway.url, hidden=settings.needs_token), environment)
         except OSError as error:
             raise _unrunnable(words[0], str(error.strerror)) from None
-    click.echo(f"refold: {_report(gateway.gateway.metrics)}", err=True)
+    metrics = gateway.gateway.metrics
+    click.echo(f"refold: {_report(metrics)}", err=True)
+    if not metrics.total_requests + metrics.total_refused:
+        click.echo(f"refold: {words[0]} {UNUSED}", err=True)
     return code
 
 
 def _unrunnable(program: str, reason: str) -> click.UsageError:
     return click.UsageError(f"{program} cannot be run ({reason}): name a program that is there, with its path")
+
+
+def _pointed(words: tuple[str, ...], url: str, *, hidden: bool) -> list[str]:
+    """Return a command with the gateway's address where it reads no variable for that.
+
+    A command line can be read by others on the machine, so an address with a token (`hidden`) does not go there.
+    """
+    if Path(words[0]).stem != "codex" or hidden:
+        return list(words)
+    return [words[0], "-c", f'openai_base_url="{url}/v1"', *words[1:]]
 
 
 def _unproxied() -> dict[str, str]:

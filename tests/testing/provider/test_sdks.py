@@ -123,3 +123,33 @@ def test_openai_responses_return_thinking_as_a_reasoning_item_streaming_or_not()
     deltas = [event.delta for event in events if event.type == "response.reasoning_summary_text.delta"]
     assert "".join(deltas) == "They want a greeting."
     assert provider.received[-1].problems == ()
+
+
+def test_openai_responses_call_a_custom_tool_of_the_input_as_one_and_in_its_namespace():
+    tools = [{"type": "custom", "name": "exec", "description": "Runs."}, {"type": "function", "name": "wait"}]
+    added = {
+        "type": "additional_tools",
+        "role": "developer",
+        "tools": [{"type": "namespace", "name": "own", "description": "Own tools.", "tools": tools}],
+    }
+    options = {"model": "gpt-5", "input": [added, *SAY], "store": False}
+    with (
+        ScriptedProvider([ScriptedReply("", [("exec", "text(1);"), ("wait", {})])]) as provider,
+        chat(provider) as client,
+    ):
+        whole = client.responses.create(**options)
+        with client.responses.stream(**options) as stream:
+            events = list(stream)
+            streamed = stream.get_final_response()
+        items = [item.model_dump(exclude_none=True) for item in whole.output]
+        results = [{"type": f"{item['type']}_output", "call_id": item["call_id"], "output": "1"} for item in items]
+        client.responses.create(**{**options, "input": [added, *SAY, *items, *results]})
+    assert provider.received[0].tools == ("exec", "wait")
+    for response in (whole, streamed):
+        assert [item.type for item in response.output] == ["custom_tool_call", "function_call"]
+        assert [item.namespace for item in response.output] == ["own", "own"]
+        assert response.output[0].input == "text(1);"
+    assert (
+        "".join(event.delta for event in events if event.type == "response.custom_tool_call_input.delta") == "text(1);"
+    )
+    assert provider.received[-1].problems == ()

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from refold import formats
 from refold._counting.token_cut import cut_to_tokens
-from refold.core._json import Json, mapping, objects, string
+from refold.core._json import Json, string
 from refold.core.messages import Message, MessageId, Reasoning, Text, ToolCall
 from refold.errors import BadMessages
 from refold.testing.judge import problems
@@ -20,7 +20,7 @@ from refold.testing.provider._cache import PromptCache
 from refold.testing.provider._compaction import compaction_refusal
 from refold.testing.provider._request_counter import RequestCounter, broken
 from refold.testing.provider._script import Fault, ReceivedRequest, ScriptedReply
-from refold.testing.provider._wire import WireError, WireTurn, arguments
+from refold.testing.provider._wire import WireError, WireTurn, arguments, offered
 
 if TYPE_CHECKING:
     from refold.core.counting import Counter
@@ -209,19 +209,10 @@ def _read(received: ReceivedRequest, prompt: Prompt) -> ReceivedRequest:
         tokens=prompt.tokens,
         messages=prompt.messages,
         system=formats.system_text(prompt.request.system),
-        tools=tuple(name for tool in prompt.request.tools or () for name in _names(tool) if name),
+        tools=tuple(name for _, tool in offered(received.body) if (name := string(tool, "name"))),
         max_output=next((size for key in _LENGTHS if isinstance(size := received.body.get(key), int)), None),
         violations=received.violations or broken(prompt),
     )
-
-
-def _names(tool: object) -> list[str]:
-    """Return the names in a tool definition, whatever its shape; Gemini's holds several functions."""
-    definition = mapping(tool)
-    if declared := objects(definition.get("functionDeclarations")):
-        return [string(each, "name") for each in declared]
-    function = definition.get("function")
-    return [string(function if isinstance(function, dict) else definition, "name")]
 
 
 def _size(answer: ScriptedReply, counter: Counter) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from refold.core._json import Json
+from refold.core._json import Json, mapping, objects
 from refold.testing.provider._cache import Cached
 from refold.testing.provider._script import ReceivedRequest, ScriptedReply
 
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from refold.testing.provider._cache import PromptCache
     from refold.testing.provider._request_counter import Prompt
 
-__all__ = ["CREATED", "ReasoningFault", "RefusalKind", "Wire", "WireError", "WireTurn", "arguments", "dumped", "pieces"]
+__all__ = [
+    "CREATED", "ReasoningFault", "RefusalKind", "Wire", "WireError", "WireTurn", "arguments", "dumped", "offered",
+    "pieces",
+]  # fmt: skip
 
 RefusalKind: TypeAlias = Literal[
     "overflow", "invalid", "auth", "model", "path", "too_large", "rate_limit", "server_error", "overloaded", "encrypted"
@@ -104,6 +107,20 @@ def dumped(value: object) -> str:
 def arguments(value: object) -> str:
     """Return the arguments of a call as text."""
     return value if isinstance(value, str) else dumped(value)
+
+
+def offered(body: Json) -> Iterator[tuple[str, Json]]:
+    """Yield the tools of a request, each with the name of the namespace that it is in.
+
+    Clients of OpenAI's Responses also send tools as items of the input, as Codex does.
+    """
+    items = [item for item in objects(body.get("input")) if item.get("type") == "additional_tools"]
+    for definition in [tool for place in (body, *items) for tool in objects(place.get("tools"))]:
+        if definition.get("type") == "namespace":
+            yield from ((str(definition.get("name")), tool) for tool in objects(definition.get("tools")))
+        else:
+            single = mapping(definition.get("function")) or definition
+            yield from (("", tool) for tool in objects(definition.get("functionDeclarations")) or [single])
 
 
 def pieces(text: str) -> list[str]:

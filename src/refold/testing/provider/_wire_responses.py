@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from refold.core._json import Json, listing
-from refold.testing.provider._wire import CREATED, WireError, arguments, pieces
+from refold.testing.provider._wire import CREATED, WireError, arguments, offered, pieces
 from refold.testing.provider._wire_openai import OpenAIWire
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _INCOMPLETE: dict[Stop, str] = {
 }
 
 
-_EMPTY: Json = {"content": [], "summary": [], "arguments": ""}  # what an item begins with when it is streamed
+_EMPTY: Json = {"content": [], "summary": [], "arguments": "", "input": ""}  # what an item begins with in a stream
 
 
 class OpenAIResponsesWire(OpenAIWire):
@@ -120,10 +120,13 @@ def _summary_events(place: int, item: Json) -> Iterator[Event]:
 
 def _call_events(place: int, item: Json) -> Iterator[Event]:
     at = {"item_id": item["id"], "output_index": place}
-    for piece in pieces(item["arguments"]):
-        yield "response.function_call_arguments.delta", {**at, "delta": piece}
-    done = {**at, "name": item["name"], "arguments": item["arguments"]}
-    yield "response.function_call_arguments.done", done
+    if item["type"] == "custom_tool_call":
+        event, field, named = "response.custom_tool_call_input", "input", {}
+    else:
+        event, field, named = "response.function_call_arguments", "arguments", {"name": item["name"]}
+    for piece in pieces(item[field]):
+        yield f"{event}.delta", {**at, "delta": piece}
+    yield f"{event}.done", {**at, **named, field: item[field]}
 
 
 def _head(turn: WireTurn) -> Json:
@@ -163,10 +166,14 @@ def _items(turn: WireTurn) -> list[Json]:
         part = {"type": "output_text", "text": answer.text, "annotations": [], "logprobs": []}
         reply = {"role": "assistant", "status": "completed", "content": [part]}
         items.append({"id": f"msg_{number:06}", "type": "message", **reply})
+    tools = {tool.get("name"): (namespace, tool) for namespace, tool in offered(turn.received.body)}
     for place, (name, value) in enumerate(answer.calls):
-        ids = {"id": f"fc_{number:06}{place:02}", "call_id": f"call_{number:06}{place:02}"}
-        call_fields = {"name": name, "arguments": arguments(value), "status": "completed"}
-        items.append({**ids, "type": "function_call", **call_fields})
+        namespace, tool = tools.get(name, ("", {}))
+        custom = tool.get("type") == "custom"
+        ids = {"id": f"{'ctc' if custom else 'fc'}_{number:06}{place:02}", "call_id": f"call_{number:06}{place:02}"}
+        call: Json = {"name": name, "input" if custom else "arguments": arguments(value), "status": "completed"}
+        call |= {"namespace": namespace} if namespace else {}
+        items.append({**ids, "type": "custom_tool_call" if custom else "function_call", **call})
     return items
 
 
