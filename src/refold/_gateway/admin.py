@@ -249,7 +249,7 @@ class Admin:
             wish = replace(wish, instructions="")
         plan = await self._lookup.forced(target, wish)
         conversation = target.conversation
-        compacted = spliced(conversation.body, conversation.write(target.bound)) if conversation.plans else raw
+        compacted = spliced(conversation.body, *conversation.write(target.bound)) if conversation.plans else raw
         facts = {"conversation": conversation.id, "done": "nothing"}
         if plan is not None:
             shadow = "shadow-" if self._settings.shadow else ""

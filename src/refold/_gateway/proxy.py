@@ -336,8 +336,8 @@ class Exchanges:
         chat = exchange.route.kind == "chat"
         messages = conversation.write(target.bound)
         if conversation.production.tool and chat:
-            ready.recalls = recalls(target, messages, url.raw_path, url.raw_query_string)
-        ready.body = ready.recalls.offer.body if ready.recalls is not None else spliced(conversation.body, messages)
+            ready.recalls = recalls(target, b"".join(messages), url.raw_path, url.raw_query_string)
+        ready.body = ready.recalls.offer.body if ready.recalls is not None else spliced(conversation.body, *messages)
         if chat:
             await self._planner.sent(target, tool=ready.recalls is not None)
 

@@ -86,6 +86,7 @@ NO_VERSION = "", 0.0, 0  # a session of the store, when it was created, and how 
 SIGNED = re.compile(rb'"signature"|"redacted_thinking"')
 TURN = 2  # messages that are new in a request of one client alone: an answer, and what the client says to it
 CLOCK = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
+PIECES = 32  # of a view as bytes, before they are joined
 REST = 0.05  # share of the window by which a request must grow before it is compacted again
 
 
@@ -121,13 +122,14 @@ class ReportedUsage(Struct, frozen=True):
 
 
 class Written(Struct, frozen=True):
-    """A view as bytes: what stands for the first `count` messages of the client.
+    """A view as bytes: what stands for the first `count` messages of the client, in pieces that are not joined each time.
 
     More of the client's messages can follow as they are where it is `open`; else the border must be written again.
     """
 
     count: int
-    body: bytes
+    pieces: tuple[bytes, ...]
+    size: int
     open: bool
     under: Under
 
@@ -204,7 +206,7 @@ class Conversation:
         if read := len(self.transcript):
             size += 6 * body * read // max(len(self.body.raws), 1)
         if self.written is not None:
-            size += len(self.written.body)
+            size += self.written.size
         return size + self._plan_bytes
 
     def receive(self, body: ParsedBody) -> None:
@@ -442,7 +444,7 @@ class Conversation:
             self.scanned_bytes = body.stop
         report, size = self._trusted(self.reported), body.stop - body.start
         if report is not None:
-            sent = len(self.written.body) if self.written is not None else report.size
+            sent = self.written.size if self.written is not None else report.size
             if report.usage.prompt * LONGEST_TOKEN < sent:  # a server that cut the prompt and reports what was left
                 return None
         else:
@@ -646,14 +648,14 @@ class Conversation:
             return None
         return replace(report.usage, covers=max(len(self.view) - (len(self.body.raws) - report.count), 0))
 
-    def write(self, bound: Bound) -> bytes:
-        """Return the messages that stand for the client's under the plans in force, as the JSON of a list.
+    def write(self, bound: Bound) -> tuple[bytes, ...]:
+        """Return the messages that stand for the client's under the plans in force, as pieces of the JSON of a list.
 
         What no plan touched is the client's own bytes, without thinking that could not be sent any more. A longer
         history gives the same bytes at its beginning.
         """
         if not self.plans and self.is_unchanged(bound):
-            return self.body.body[self.body.start : self.body.stop]
+            return (self.body.body[self.body.start : self.body.stop],)
         under = self._under(bound)
         written = self.written
         raws = self.body.raws
@@ -666,18 +668,19 @@ class Conversation:
             self.read(bound)
             written = self._assemble(under)
         elif grown:
-            body = b",".join((written.body, *map(bytes, raws[written.count :])))
-            written = Written(len(raws), body, True, under)
+            fresh = b"".join([b",%b" % bytes(raw) for raw in raws[written.count :]])
+            pieces = (*written.pieces, fresh) if len(written.pieces) < PIECES else (b"".join((*written.pieces, fresh)),)
+            written = Written(len(raws), pieces, written.size + len(fresh), True, under)
         self.written = written
-        return written.body
+        return written.pieces
 
     def _assemble(self, under: Under) -> Written:
         messages, raws = self.transcript.messages, self.body.raws
         own = {id(message.native): place for place, message in enumerate(messages)}
         natives = formats.assemble(self.format, self.view)
-        pieces = [_bytes(native, own, raws) for native in natives]
+        body = b",".join([_bytes(native, own, raws) for native in natives])
         last = own.get(id(natives[-1])) if natives else None
-        return Written(len(raws), b",".join(pieces), last == len(messages) - 1, under)
+        return Written(len(raws), (body,), len(body), last == len(messages) - 1, under)
 
     def _under(self, bound: Bound) -> Under:
         return self.applied, bool(self.production.tool), bound.binds_thinking

@@ -240,10 +240,10 @@ def _followed(known: ParsedBody, body: bytes, at: int) -> tuple[list[Raw], int, 
     return fresh, len(body) - len(rest) + len(_HEAD) - 1 + len(memoryview(value)) - 1, after
 
 
-def spliced(opened: ParsedBody, messages: bytes) -> bytes:
-    """Return the body with other messages, which are given as the JSON of the list without its brackets."""
+def spliced(opened: ParsedBody, *messages: bytes) -> bytes:
+    """Return the body with other messages, which are given as pieces of the JSON of the list without its brackets."""
     body = memoryview(opened.body)
-    return b"".join((body[: opened.start], messages, body[opened.stop :]))
+    return b"".join((body[: opened.start], *messages, body[opened.stop :]))
 
 
 def rebuilt(opened: ParsedBody, key: str, raws: Iterable[Bytes], without: Sequence[str] = ()) -> bytes:
