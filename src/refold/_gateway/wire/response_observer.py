@@ -38,7 +38,7 @@ LAST = 8  # events at the end of a stream that are read: usage and the reason of
 FIRST = 2  # events at the start of a stream that are read: Anthropic reports there what the prompt took
 LONGEST_START = 8 * 1024  # bytes of them
 GOOD = (None, "stop", "STOP", "tool_calls", "end_turn", "tool_use")  # ends that tell nothing
-BRACE, CR = ord("{"), ord("\r")
+BRACE, CR, LF = b"{\r\n"
 NOTHING = Raw()
 PATIENCE = 5.0  # seconds for which a stream that has said nothing yet is kept from the client
 MOST = 64 * 1024  # bytes that are read of such a stream
@@ -212,15 +212,18 @@ class ResponseObserver:
 
         Nearly all streams end so, and each request waits for this.
         """
-        for block in reversed(self._text.rsplit(b"\n\n", PLAIN)[1:]):
-            if not block:
-                continue
-            at = block.find(b"\ndata: ") + 1 if block.startswith(b"event: ") else 0
-            if not block.startswith(b"data: ", at) or CR in block or block.find(b"\n", at) >= 0:
+        for block in reversed(bytes(self._text).rsplit(b"\n\n", PLAIN)[1:]):
+            data = block
+            if block.startswith(b"event: "):
+                data = block[block.find(b"\n") + 1 :]
+            if not data.startswith(b"data: ") or CR in block or LF in data:
+                if not block:
+                    continue
                 return False
-            self._read(block[at + 6 :])
-            if self._ended and self._usage:
-                return True
+            if BRACE in data:
+                self._read(data[6:])
+                if self._ended and self._usage:
+                    return True
         return False
 
     def _read(self, data: bytes | bytearray) -> None:
