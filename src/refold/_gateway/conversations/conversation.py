@@ -122,7 +122,7 @@ class ReportedUsage(Struct, frozen=True):
 
 
 class Written(Struct, frozen=True):
-    """A view as bytes: what stands for the first `count` messages of the client, in pieces that are not joined each time.
+    """A view as bytes, in pieces: what stands for the first `count` messages of the client.
 
     More of the client's messages can follow as they are where it is `open`; else the border must be written again.
     """
