@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from refold._condense.call_outline import call_line, content_line, exit_code, one_line, pointer
@@ -23,6 +25,26 @@ def call(name, arguments):
 )
 def test_a_call_is_named_by_its_tool_and_what_it_was_about(name, arguments, line):
     assert call_line(call(name, arguments)) == line
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        ("cd app && go vet ./... && go test ./...", "cd app && go vet ./... && go test ./..."),
+        (
+            f"cd {'deep/' * 20}app && echo '== vet ==' && go vet ./... 2>&1 | tail -30 && go test ./... -run TestRates",
+            "… echo '== vet ==' && go vet ./... 2>&1 | tail -30 && go test ./... -run TestRates",
+        ),
+        (
+            f"git status --short {'src/some/folder ' * 5}&& make check 2>&1 | tail -5 && git log --oneline {'-- a ' * 9}",
+            "… make check 2>&1 | … git log --oneline -- a -- a -- a -- a -- a -- a -- a -- a -- a",
+        ),
+        (f"pytest {'tests/test_a.py ' * 12}", f"pytest {'tests/test_a.py ' * 5}…"),
+        (f"echo '{'a;b && c ' * 20}' && make", "… make"),
+    ],
+)
+def test_a_long_line_of_commands_is_told_by_its_main_part_and_others_that_have_room(command, line):
+    assert call_line(call("bash", json.dumps({"command": command}))) == f"bash `{line}`"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ import random
 import re
 from itertools import pairwise
 
+import pytest
 from msgspec.structs import replace
 
 import refold
@@ -165,10 +166,10 @@ def test_lines_come_back_where_names_left_no_room_for_them_at_first():
     assert any(text.startswith(PARTS) for text in outputs(view))
 
 
-def read_and(*later):
+def read_and(*later, by="read(src/rates.py)"):
     """The first line of what is left of a long read of `src/rates.py`, with what was done after it."""
     explained = f"{FILLING}\n" * 8 + "rate_table maps zone_code to base_price\n" + f"{FILLING}\n" * 8
-    lines = ["u: Mend the rates.", "a: x | read(src/rates.py) as r", f"t: r = {explained}"]
+    lines = ["u: Mend the rates.", f"a: x | {by} as r", f"t: r = {explained}"]
     for part in range(30):
         call = f"search(part{part}) as c{part}"
         lines += [f"a: step {part} of rate_table and zone_code | {call}", f"t: c{part} = {FILLING}"]
@@ -185,6 +186,20 @@ def test_parts_of_a_read_say_that_the_file_was_changed_after_it():
     assert "the file was changed after this" not in read_and()
     assert read_and(edit, "t: e = ok").endswith("lines; the file was changed after this")
     assert "the file was changed after this" not in read_and(edit, "t! e = no such text")
+
+
+@pytest.mark.parametrize(
+    ("command", "mark"),
+    [
+        ("head -n 400 src/rates.py; pwd", "; the file was changed after this"),
+        ("cd src && cat rates.py && git status", "; the file was changed after this"),
+        ("git log -3; cat notes.md; cat src/rates.py", "; changed after this: src/rates.py"),
+        ("git log -3; cat notes.md", ""),
+    ],
+)
+def test_parts_of_what_a_command_shows_of_files_say_which_were_changed_after_it(command, mark):
+    showing = f"bash({json.dumps({'command': command})})"
+    assert read_and("a: x | edit(rates.py) as e", "t: e = ok", by=showing).endswith(f" lines{mark}")
 
 
 def test_short_answers_stand_behind_their_questions_however_long_the_messages_are_that_ask():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from refold._condense.call_facts import is_shell, reads, subject, writes
-from refold._condense.shell_commands import PATCHED
+from refold._condense.digest.targets import target_of
+from refold._condense.shell_commands import PATCHED, without_heredocs
 from refold._text.graphemes import grapheme_prefix, grapheme_suffix
 from refold.core.messages import ToolCall, memoized
 
@@ -32,8 +34,19 @@ PARTS = "[parts of the output]"
 LOOKED_AT = 2_000  # characters at the start of an output that are searched for what it is
 AT_END = 1_000  # and at its end, where commands say how they ended
 CALL = 90  # characters of a path, a command or an argument that name a call
+COMMAND, LONGEST_COMMAND = 100, 1_000  # of a command of a shell, and of one whose parts are looked at
+PREFIX_LENGTH = 24  # of the beginning of a part by which it is known among the others
 NAMES = 8  # definitions, keys or files named in a line
 
+COMMANDS = re.compile(  # a part of a line of commands, and what joins it to the next
+    r"((?:'[^']*'|\"(?:\\.|[^\"\\])*\"|(?<=>)&\d?|[^'\"|;&])+)(\|\||&&|[|;&])?"
+)
+# Parts that print a mark, set a variable, filter an output, or change the folder.
+PASSING = re.compile(
+    r"(?:cd|pushd|echo|printf|export|set|source|sleep|true|head|tail|wc|sort|uniq|tee|cat|grep|eval|mkdir|Set-Location)\b|"
+    r"\w+=\S*$|Select-(?:String|Object)\b"
+)
+REPEATED_GAP = re.compile(r"…(?: …)+")
 CODE = re.compile(  # a first sign of its own is found quickest
     r"\n[ \t\d→:|]*(?:export |pub |async |static |public |private )*"
     r"((?:class|def|fn|func|function|struct|interface|trait|enum|impl|type)\s+\w+)"
@@ -108,9 +121,33 @@ def _line(call: ToolCall) -> str:
     about, plain = subject(call)
     if written and not (is_shell(call) and plain and not PATCHED.search(about)):
         return f"{call.name} {one_line(', '.join(written), CALL)}"
+    if plain and is_shell(call):
+        telling = one_line(target_of(call).written)
+        return f"{call.name} `{command_line(about, telling).replace('`', chr(39))}`"
     if plain:
         return f"{call.name} `{one_line(about, CALL).replace('`', chr(39))}`"
     return f"{call.name} {one_line(about, CALL)}".rstrip()
+
+
+def command_line(command: str, telling: str) -> str:
+    """Return a shell command as one line: the whole, or the part of it that tells most and others that have room.
+
+    `telling` is that part as one line. What prints a mark, filters an output or changes the folder goes first.
+    """
+    line = one_line(without_heredocs(command), LONGEST_COMMAND)
+    if not telling or len(line) <= COMMAND or line.endswith(" …"):
+        return one_line(command, COMMAND)
+    parts = [[part.strip(), joint] for part, joint in COMMANDS.findall(line) if part.strip()]
+    beginning = telling[:PREFIX_LENGTH]
+    main = max((at for at, (part, _) in enumerate(parts) if part.startswith(beginning)), default=-1)
+    if main < 0:
+        return one_line(command, COMMAND)
+    for at in sorted(range(len(parts)), key=lambda at: (at == main, not PASSING.match(parts[at][0]), at)):
+        text = REPEATED_GAP.sub("…", " ".join(filter(None, chain.from_iterable(parts))))
+        if len(text) <= COMMAND:
+            return text
+        parts[at] = parts[at] if at == main else ["…", ""]
+    return one_line(f"{'… ' if main else ''}{parts[main][0]}", COMMAND)
 
 
 def content_line(text: str, *, error: bool = False) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refold._condense.call_facts import reads, writes
-from refold._condense.file_views import took_effect
-from refold._condense.shell_commands import plain_path
+from refold._condense.call_facts import is_shell, reads, writes
+from refold._condense.file_views import command_of, took_effect
+from refold._condense.shell_commands import files_displayed, plain_path
 from refold._condense.text_calls import text_result
 from refold.core.messages import memoized
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["is_changed_after", "stale_mark"]
 
-STALE = "; the file was changed after this"
+STALE, SOME_STALE = "; the file was changed after this", "; changed after this: {}"
 
 
 def is_changed_after(transcript: Transcript, message: MessageId, path: str) -> bool:
@@ -32,9 +32,20 @@ def is_changed_after(transcript: Transcript, message: MessageId, path: str) -> b
 
 
 def stale_mark(transcript: Transcript, message: MessageId, call: ToolCall | None) -> str:
-    """Return the mark of an output that shows a file as it was before a later change, nothing of any other."""
-    ref = reads(call) if call else None
-    return STALE if ref and is_changed_after(transcript, message, ref.path) else ""
+    """Return the mark of an output that shows files as they were before a later change, nothing of any other."""
+    files = _files_displayed(call) if call else ()
+    changed = [path for path in files if is_changed_after(transcript, message, path)]
+    if not changed:
+        return ""
+    return STALE if len(files) == 1 else SOME_STALE.format(", ".join(changed))
+
+
+@memoized
+def _files_displayed(call: ToolCall) -> tuple[str, ...]:
+    """Return the files of which a call shows something, also as part of a line of commands."""
+    if ref := reads(call):
+        return (ref.path,)
+    return files_displayed(command_of(call)) if is_shell(call) and not writes(call) else ()
 
 
 @memoized

@@ -7,6 +7,7 @@ import re
 __all__ = [
     "argv_of",
     "displayed_by",
+    "files_displayed",
     "is_odd",
     "joined",
     "patched_files",
@@ -118,6 +119,12 @@ def displayed_by(command: str) -> tuple[tuple[str, int, int | None], ...]:
             return ()
         parts.append((joined(folder, part[0]), *part[1:]))
     return tuple(parts)
+
+
+def files_displayed(command: str) -> tuple[str, ...]:
+    """Return the files of which a command shows something, whatever else it does, each once."""
+    parts = ((folder, part) for folder, words in statements(command) if (part := _part_displayed(words)))
+    return tuple(dict.fromkeys(joined(folder, part[0]) for folder, part in parts if not is_odd(part[0])))
 
 
 def _split(words: list[str], marks: set[str]) -> list[list[str]]:

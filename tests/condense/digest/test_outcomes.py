@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from refold._condense.digest.outcomes import outcomes, repeated_failures
+from refold._condense.digest.outcomes import outcomes, repeated_failures, solved_checks
 from refold._condense.digest.targets import target_in, target_of
 from refold.core.messages import ToolCall
 from refold.testing import talk, view_of
@@ -225,7 +225,7 @@ def test_an_edit_that_never_worked_did_not_go_well_since_a_command_wrote_the_fil
     ]
     by_command = [f"a: x | {command('sed -i s/1/2/ a.py')} as c8", "t: c8 = exit code 0"]
     by_edit = ['a: x | edit({"path": "a.py", "old_string": "2", "new_string": ""}) as c9', "t: c9 = done"]
-    another = " (the file was changed in another way later)"
+    another = " (the file was changed in another way later: by bash `sed -i s/1/2/ a.py`)"
     for later, mark in (([], ""), (by_command, another), (by_edit, " (went well later)")):
         transcript = talk("u: go", *refused, *later)
         (line,) = repeated_failures(view_of(transcript), transcript.messages)
@@ -237,3 +237,33 @@ def test_a_check_that_was_called_wrongly_has_failed(said):
     transcript = talk("u: go", f"a: x | {command('node scripts/lint-posts.mjs; ls')} as c", f"t: c = {said}\na.md")
     (end,) = outcomes(view_of(transcript), transcript.messages)
     assert end.failed
+
+
+@pytest.mark.parametrize(
+    ("between", "how"),
+    [
+        (
+            ["a: The rate is missing. I'll add the rate of zone 2. | edit(src/rates.py) as e", "t: e = ok"],
+            ': rates.py changed, "I\'ll add the rate of zone 2."',
+        ),
+        (["a: x | edit(a.py) as e", "t: e = ok", "a: x | edit(/tmp/probe.py) as f", "t: f = ok"], ": a.py changed"),
+        (["a: x | edit(a.py) as e", "t! e = no such text"], ""),
+        ([], ""),
+    ],
+)
+def test_a_check_that_went_well_later_says_what_was_done_about_it(between, how):
+    run = command("make check")
+    lines = ["u: go", f"a: x | {run} as c", "t: c = 1 failed\nexit code 1", *between, f"a: y | {run} as d", "t: d = ok"]
+    transcript = talk(*lines)
+    assert solved_checks(view_of(transcript)) == (
+        f"bash `make check` → exit code 1: 1 failed (turn 1) (went well later{how})",
+    )
+
+
+def test_a_check_that_went_well_when_it_was_called_in_another_way_says_how():
+    transcript = talk(
+        "u: go", f"a: x | {command('pytest -q')} as c", "t: c = pytest failed to start\nexit code 127",
+        f"a: y | {command('uv run pytest -q')} as d", "t: d = 3 passed\nexit code 0",
+    )  # fmt: skip
+    (line,) = solved_checks(view_of(transcript))
+    assert line.endswith("(went well later: as bash `uv run pytest -q`)")

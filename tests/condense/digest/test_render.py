@@ -229,7 +229,9 @@ def test_a_check_that_failed_and_went_well_later_stands_among_what_was_tried_and
         f"a: z | {run} as c3", "t: c3 = 9 passed", "a: All is mended.", "u: now the docs",
     )  # fmt: skip
     text = digest_text(view_of(work, window=20_000), work.messages[:-1])
-    assert "## Tried and failed\n- bash `pytest -q` → failed: 1 failed (turn 1) (went well later)\n" in text
+    assert (
+        "## Tried and failed\n- bash `pytest -q` → failed: 1 failed (turn 1) (went well later: a.py changed)\n" in text
+    )
     assert "## Open errors" not in text
     more = ("a: They are written.", "u: now the pictures", "a: They are drawn.", "u: and the index")
     work = talk(

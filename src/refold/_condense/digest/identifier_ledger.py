@@ -26,7 +26,7 @@ from refold._condense.digest.identifier_kinds import (
     labeled,
     without_codes,
 )
-from refold._condense.file_views import command_of
+from refold._condense.file_views import command_of, is_scratch
 from refold._condense.shell_commands import displayed_by
 from refold._salience.atoms import KNOWN
 from refold._salience.lazy_table import LazyTable
@@ -73,8 +73,13 @@ PASSING: frozenset[IdentifierKind] = frozenset({"name", "dotted"})
 UNUSED: frozenset[IdentifierKind] = frozenset({"id", "number", "url"})
 # Kinds of which a word that only a page of the web showed is one of its examples: "/workspace/my-app".
 OF_A_PAGE: frozenset[IdentifierKind] = frozenset({"path", "words"})
+# Of these hardly one in a hundred is asked for again (82 transcripts at a quarter and at a tenth): names of up to four
+# letters, a letter or two with a number (A15, WP4), colours, packages with a version, scratch files.
+SHORT = 4
+NUMBERED = re.compile(r"[A-Z][A-Za-z]{0,3}\d{1,3}|(?=[0-9A-F]*\d)[0-9A-F]{6}")
+VERSIONED = re.compile(r"(?:[\w-]+/)?[\w.-]+@\^?\d[\w.]*$")
 WEB = re.compile(r"web|fetch|brows|url|http|^code_?search")  # in names of tools
-CUT_LINE = re.compile(r" …`?$")  # the end of a line of a call that is not whole
+CUT_LINE = re.compile(r"…")  # in a line of a call that is not whole
 FILE = re.compile(r"[\w-]\.[A-Za-z]\w{,4}\b")  # in such a line
 SEVERAL = 4  # identifiers that are worth a line of their own
 IN_CONTEXT = ("path", "words", "url", "id", "number")  # kinds that what stands around them decides on
@@ -200,6 +205,8 @@ def ledger(
                 continue
             written, source = earlier[word]
         else:
+            if _leads_nowhere(candidate, kind, pieces[number].part):
+                continue
             if not candidate.used and _passed_by(candidate, kind, printers[number]):  # nobody took it up
                 continue
             if _is_rest(candidate, known, ends):
@@ -215,6 +222,23 @@ def ledger(
         if written:
             atoms.append(Atom(word, source, -negative, "path" if kind == "words" else kind, written))
     return tuple(atoms)
+
+
+def _leads_nowhere(candidate: _Candidate, kind: IdentifierKind, part: Text | ToolCall | ToolResult) -> bool:
+    """Tell whether a word is of a sort that is not asked for again, whatever it stood in."""
+    word = candidate.word
+    if kind == "path":
+        return VERSIONED.match(word) is not None or (is_scratch(f"/{word}") and candidate.used < REPEATED)
+    if kind == "name" and (len(word) <= SHORT or NUMBERED.fullmatch(word)):
+        return True
+    # a variable of a program that the assistant wrote for one look, in a browser or a database
+    return (
+        kind in PASSING
+        and isinstance(part, ToolCall)
+        and candidate.used + candidate.seen < REPEATED
+        and len(part.arguments) > COMMAND
+        and not (writes(part) or is_shell(part))
+    )
 
 
 def _passed_by(candidate: _Candidate, kind: IdentifierKind, printer: str) -> bool:

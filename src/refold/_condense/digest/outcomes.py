@@ -11,6 +11,7 @@ work went on or the turn ended: the file was as it should be already, or another
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -20,9 +21,10 @@ from msgspec.structs import replace
 from refold._condense.call_facts import is_shell, subject, writes
 from refold._condense.call_outline import call_line, exit_code, first_error, one_line
 from refold._condense.digest.failures import failing, failing_places, failure_line
+from refold._condense.digest.remedies import remedy
 from refold._condense.digest.targets import WRITE, Target, target_of, targets_of
 from refold._condense.digest.turns import turn_ends, turns_at, turns_in_work
-from refold._condense.file_views import took_effect
+from refold._condense.file_views import is_scratch, took_effect
 from refold._condense.text_calls import text_result
 from refold.core.messages import ToolCall, ToolResult, memoized, text_of
 
@@ -36,7 +38,6 @@ __all__ = [
     "PASSED_LATER",
     "CallOutcome",
     "answered",
-    "check_line",
     "code_of",
     "ended",
     "failed",
@@ -53,9 +54,8 @@ __all__ = [
 MOST = 150  # outcomes that are looked for
 UNREPORTED = "no failure shown"  # of a check whose output says nothing
 EXPECTED = " (this was expected)"  # behind the outcome of a run that was to fail
-PASSED_LATER = " (went well later)"
-IN_ANOTHER_WAY = " (the file was changed in another way later)"  # behind edits that were refused to the end
-COMMAND = 90  # characters of a check that stands within a line of commands
+PASSED_LATER = " (went well later"  # behind what failed, before how that came
+IN_ANOTHER_WAY = " (the file was changed in another way later: by {})"  # behind edits that were refused to the end
 AT_END = 2_000  # characters at the end of a run's output, where it says whether it passed
 WENT_ON = 8  # commands that went well, after which a failed one of its own is not open
 REASON = 140  # characters of an answer that says why
@@ -110,6 +110,7 @@ HAS_FAILED_WELL = re.compile(
     r"\bfail\w* (?:before|without) (?:the|my|this) (?:fix|change)\b",
     re.I,
 )
+GIT = re.compile(r"(?:^|/)\.git/")
 NEGATED = re.compile(r"(?:^|[;&|\n(]|\b(?:if|then|do)\b)\s*! ")  # a command whose failure is success
 
 
@@ -140,14 +141,6 @@ def prepare(message: Message) -> None:
         was_refused(result)
 
 
-def check_line(call: ToolCall) -> str:
-    """Return a call as one line: of a line of commands that hides its check, the check."""
-    line, target = call_line(call), target_of(call)
-    if not (target.checks and target.written) or one_line(target.written) in line or not line.endswith("…`"):
-        return line
-    return f"{call.name} `… {one_line(target.written.replace('`', chr(39)), COMMAND)}`"
-
-
 def outcomes(
     view: View, messages: Sequence[Message], passed: Sequence[PassedCall] | None = None
 ) -> tuple[CallOutcome, ...]:
@@ -168,7 +161,7 @@ def outcomes(
         position = index.get(message.id, -1)
         for call, result in answered(view, [message]):
             shell = is_shell(call)
-            line = check_line(call)
+            line = call_line(call)
             if not (shell or result.is_error) or line in results or was_refused(result):
                 continue
             bad, target = failed(call, result), target_of(call)
@@ -211,9 +204,9 @@ def repeated_failures(
                 ways.setdefault(line, Counter())[ended(call, result) or one_line(result.text, REASON)] += 1
                 if line not in ends:
                     # a shell command that wrote the file does not show that the tool which failed works now
-                    since = [each for place, each in passed if place > at and each and not each.looks]
-                    in_another_way = IN_ANOTHER_WAY if any(written.get(path, -1) > at for path in writes(call)) else ""
-                    well = PASSED_LATER if _passed_later(call, result, since) else in_another_way
+                    since = [(place, each) for place, each in passed if place > at and each and not each.looks]
+                    later = next((by for path in writes(call) if (by := written.get(path)) and by[0] > at), None)
+                    well = _solved(view, at, call, result, since) or (IN_ANOTHER_WAY.format(later[1]) if later else "")
                     ends[line] = f"{well}{f' (turn {turns[at]})' if at >= 0 and turns[at] else ''}"
     return tuple(
         f"{line} failed {some.total()} times{f': {how}' if (how := some.most_common(1)[0][0]) else ''}{ends[line]}"
@@ -222,12 +215,12 @@ def repeated_failures(
     )
 
 
-def _last_written(view: View) -> dict[str, int]:
-    """Return where the newest call stands that wrote each file of the last messages, whether it stays or leaves."""
+def _last_written(view: View) -> dict[str, tuple[int, str]]:
+    """Return the newest call that wrote each file of the last messages, with its place, whether it stays or leaves."""
     messages = view.transcript.messages
     start = max(len(messages) - LOOKED_AT, 0)
     return {
-        path: at
+        path: (at, call_line(call))
         for at, message in enumerate(messages[start:], start)
         for call, result in answered(view, [message])
         if not failed(call, result)
@@ -251,14 +244,15 @@ def solved_checks(view: View) -> tuple[str, ...]:
             target = target_of(call)
             if not (is_shell(call) and target.checks and failed(call, result)) or was_refused(result):
                 continue
-            if any(later.covers(target) for later in newest) or meant_to_fail(view, at, call):
+            if any(each.covers(target) for each in newest) or meant_to_fail(view, at, call):
                 continue
             newest.append(target)
             if turns[at] < since:
                 continue
-            if _passed_later(call, result, [each for place, each in passed if place > at and each]):
+            later = [(place, each) for place, each in passed if place > at and each]
+            if well := _solved(view, at, call, result, later):
                 turn = f" (turn {turns[at]})" if turns[at] else ""
-                lines.append(f"{check_line(call)} → {ended(call, result)}{turn}{PASSED_LATER}")
+                lines.append(f"{call_line(call)} → {ended(call, result)}{turn}{well}")
         if len(lines) >= SOLVED:
             break
     return tuple(lines)
@@ -289,6 +283,28 @@ def _passed_later(call: ToolCall, result: ToolResult, since: Sequence[Target]) -
         parts = [replace(target, objects=(place,), names=target.names) for place in places]
         return all(any(each.covers(part) for each in since) for part in parts)
     return bool(names) and any(each.covers(replace(target, names=names)) for each in since)
+
+
+def _solved(view: View, at: int, call: ToolCall, result: ToolResult, since: Sequence[tuple[int, Target]]) -> str:
+    """Return that a call at a place went well later and how that came, else nothing; `since` are those that did."""
+    targets = [target for _, target in since]
+    if not _passed_later(call, result, targets):
+        return ""
+    first = bisect_left(range(len(since)), True, key=lambda last: _passed_later(call, result, targets[: last + 1]))
+    place, passing = since[first]
+    if target_of(call).task == WRITE:
+        return f"{PASSED_LATER})"
+    messages = view.transcript.messages
+    changed = [
+        (position, path)
+        for position in range(at + 1, place + 1)
+        for other, answer in answered(view, [messages[position]])
+        if took_effect(other, answer)
+        for path in writes(other)
+        if not (is_scratch(path) or GIT.search(path))
+    ]
+    lines = (call_line(other) for other, _ in answered(view, [messages[place]]) if passing in targets_of(other))
+    return f"{PASSED_LATER}{remedy(messages, changed, call_line(call), next(lines, ''))})"
 
 
 def meant_to_fail(view: View, position: int, call: ToolCall) -> bool:

@@ -22,7 +22,6 @@ from refold._condense.digest.open_items import LISTED_OPEN, open_items
 from refold._condense.digest.outcomes import (
     EXPECTED,
     answered,
-    check_line,
     ended,
     failed,
     meant_to_fail,
@@ -274,7 +273,7 @@ def _last_words(view: View) -> Iterator[str]:
         own = tuple(call for call in own if not lists_tasks(call))
         unknown = "" if ends else WAITED_FOR
         calls += [
-            check_line(call) + _of_command(view, position, call) + ends.get(call.call_id, unknown)
+            call_line(call) + _of_command(view, position, call) + ends.get(call.call_id, unknown)
             for call in reversed(own)
         ]
         if message.role == "assistant" and (words := _stated(message)):
@@ -359,7 +358,7 @@ def _results_of_calls(view: View, listed: str) -> Iterator[str]:
                 continue
             target = target_of(call)
             if target.checks and len(checks) < CHECKS and not any(later.covers(target) for later in checks):
-                line = f"{check_line(call)}{_end(view, position, call, result)}"
+                line = f"{call_line(call)}{_end(view, position, call, result)}"
                 if not line.endswith(EXPECTED):
                     checks.append(target)
                     if line not in listed and (not lines or turn in lines[0] or failed(call, result)):
@@ -406,7 +405,7 @@ def _running(view: View) -> Iterator[str]:
             if command and not failed(call, result):
                 begun = STARTED.search(result.text[:400])
                 if begun or DETACHED.search(command):
-                    line = f"(turn {turns[position]}): {check_line(call)}"
+                    line = f"(turn {turns[position]}): {call_line(call)}"
                     running[begun[1] if begun else command] = f"{line} → {one_line(begun[0], 80)}" if begun else line
     for line in [*running.values()][-RUNNING:]:
         yield f"started in the background, no end shown {line}"

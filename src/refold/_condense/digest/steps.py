@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from refold._condense.call_facts import is_shell, writes
 from refold._condense.call_outline import call_line, one_line
-from refold._condense.digest.announcements import SENTENCE, announces
-from refold._condense.digest.conclusions import LEADS, prose
+from refold._condense.digest.conclusions import prose
 from refold._condense.digest.findings import no_work
 from refold._condense.digest.outcomes import answered, ended, failed, meant_to_fail
+from refold._condense.digest.remedies import announced
 from refold._condense.digest.targets import target_of
 from refold._condense.digest.turns import turns_at, turns_in_work
 from refold._condense.file_views import took_effect
@@ -24,7 +24,7 @@ from refold._condense.file_views import took_effect
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from refold.core.messages import Message, ToolCall, ToolResult
+    from refold.core.messages import ToolCall, ToolResult
     from refold.core.view import View
 
 __all__ = ["STEPS", "earlier_steps", "steps"]
@@ -33,7 +33,6 @@ STEPS = "Steps of the work on the current request"  # the section of a digest
 MOST = 24  # steps that are told, the newest
 WORDS, ENDED = 150, 90  # characters of what the assistant said, and of how a command ended
 FILES, RUNS = 4, 4  # files and commands that are named in a step
-FEWEST_WORDS = 3  # of an announcement; fewer say nothing
 
 
 class _Step(Struct):
@@ -79,7 +78,7 @@ def _steps(view: View) -> Iterator[_Step]:
     end = len(places)
     for start in range(end - 1, -1, -1):
         position = places[start]
-        words = _words(messages[position]) if messages[position].role == "assistant" else ""
+        words = "" if no_work(prose(messages[position]).strip()) else announced(messages[position], WORDS)
         if words or not start or turns[places[start - 1]] != turns[position]:
             step = _Step(turns[position], words)
             for place in places[start:end]:
@@ -105,15 +104,3 @@ def _note(step: _Step, view: View, position: int, call: ToolCall, result: ToolRe
     command = one_line((target.written or call_line(call)).replace("`", "'"), ENDED)
     if wrong or (is_shell(call) and (target.checks or len(target.written) <= ENDED)):
         step.runs[f"`{command}`"] = one_line(ended(call, result), ENDED) if wrong or target.checks else ""
-
-
-def _words(message: Message) -> str:
-    """Return the sentence that begins a step: the last that says what is done next, else the first."""
-    text = prose(message).strip()
-    if not text or no_work(text):
-        return ""
-    lines = (LEADS.sub("", each.strip(" -*#>`|:")) for each in SENTENCE.split(text))
-    sentences = [line for line in lines if len(line.split()) >= FEWEST_WORDS]
-    if not sentences:
-        return "" if text.isascii() else one_line(text, WORDS)
-    return one_line(next((each for each in reversed(sentences) if announces(each)), sentences[0]), WORDS)

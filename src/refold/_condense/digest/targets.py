@@ -215,7 +215,7 @@ def _of_simple(command: str, folder: str) -> tuple[Target, ...]:
     while match := RUNNERS.match(command):
         command = command[match.end() :].strip()
     words = [word.strip("'\"") for word in WORD.findall(command)]
-    if not words or words[0][:1] in "#$":
+    if not words or words[0][:1] in "#$…":
         return ()
     program = words[0].replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".exe")
     rest: Sequence[str] = words[1:]
