@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from refold import formats
-from refold._gateway.conversations.conversation import ReportedUsage
 from refold._gateway.conversations.failed import ConversationDeleted
 from refold._gateway.conversations.planner import CompactionAborted
 from refold._gateway.conversations.plugin import CompactionTarget
@@ -29,8 +28,8 @@ from refold._gateway.server.request_headers import decompressed
 from refold._gateway.server.response_headers import response_headers, set_span_attributes
 from refold._gateway.upstream.client import from_upstream
 from refold._gateway.wire.body import spliced
-from refold._gateway.wire.response_observer import ResponseObserver, beginning, refused, usual_beginning
-from refold.core.budget import Share
+from refold._gateway.wire.response_observer import EDGE, ResponseObserver, beginning, refused, usual_beginning
+from refold.core.budget import Share, Usage
 from refold.core.view import Cause
 from refold.errors import RefoldError, StoreError
 from refold.models._thinking import SIGNED_BLOCKS
@@ -477,14 +476,20 @@ class Exchanges:
 
     def _learn(self, ready: Ready, reading: ResponseObserver) -> None:
         """Take what an answer reported for the next look at its conversation."""
-        target, usage = ready.target, reading.usage()
-        if target is None or ready.reported is None or usage is None:
+        target, report = ready.target, reading.usage()
+        if target is None or ready.reported is None:
             return
-        self._metrics.reported(usage)
-        ready.usage = usage.usage()
-        conversation, sent = target.conversation, ready.reported
-        full = not target.bound.assumed and reading.full(usage, target.bound.budget.window)
-        conversation.observe_usage(ReportedUsage(ready.usage, sent.count, sent.size, sent.plans), full=full)
+        conversation, sent, budget = target.conversation, ready.reported, target.bound.budget
+        if report is not None:
+            self._metrics.reported(report)
+            ready.usage = report.usage()
+            full = not target.bound.assumed and reading.full(report, budget.window)
+            conversation.observe_usage(replace(sent, usage=ready.usage), full=full)
+        elif reading.mentions(b"error", EDGE):  # of a stream of which the client has got the beginning
+            error = classify_error(_error(200, reading))
+            if error.kind == "context_overflow" and error.confidence == "certain":
+                usage = Usage(max(error.requested or 0, budget.input + 1))
+                conversation.observe_usage(replace(sent, usage=usage), full=True)
 
 
 def _error(status: int, reading: ResponseObserver) -> Any:

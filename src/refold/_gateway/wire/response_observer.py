@@ -8,6 +8,7 @@ what the accumulators of `refold.formats._streaming` make of all events; a test 
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from refold._gateway.upstream.response import UpstreamResponse
 
-__all__ = ["ResponseObserver", "beginning", "refused", "usual_beginning"]
+__all__ = ["EDGE", "ResponseObserver", "beginning", "refused", "usual_beginning"]
 
 LARGEST = 64 * 1024 * 1024  # bytes of an answer that are kept to be read
 ROOM = 32 * 1024  # bytes of a stream that are kept before all but its last events are dropped
@@ -38,10 +39,14 @@ LAST = 8  # events at the end of a stream that are read: usage and the reason of
 FIRST = 2  # events at the start of a stream that are read: Anthropic reports there what the prompt took
 LONGEST_START = 8 * 1024  # bytes of them
 GOOD = (None, "stop", "STOP", "tool_calls", "end_turn", "tool_use")  # ends that tell nothing
+ENVELOPE = frozenset({"type", "object", "sequence_number"})  # fields of an event that is an error itself
 BRACE, CR, LF = b"{\r\n"
 NOTHING = Raw()
-PATIENCE = 5.0  # seconds for which a stream that has said nothing yet is kept from the client
-MOST = 64 * 1024  # bytes that are read of such a stream
+PATIENCE = 5.0  # seconds for which an answer that has said nothing yet is kept from the client
+MOST = 512 * 1024  # bytes that are read of such an answer: two events repeat the instructions and tools of the request
+QUIET = frozenset({*BEGINNING, "message_start", "ping", "keepalive"})  # events after which it has still said nothing
+# a body of status 200 that is no answer, or none yet: some servers send spaces until they have one
+NO_ANSWER = re.compile(rb'\s*(?:\[?\s*\{\s*"(?:error"|(?:type|object)"\s*:\s*"error").*)?', re.DOTALL)
 EDGE = 1_024  # bytes at either end of a stream's beginning in which an error would stand
 REFUSED = frozenset({400, 413, 422, 429, 500, 503})  # statuses that hide a request that is too long
 _decode = msgspec.json.Decoder().decode
@@ -63,6 +68,8 @@ class _Delta(Struct):
 class _Event(Struct):
     """What of an event may matter; the rest of it is passed over."""
 
+    type: Any = None
+    object: Any = None
     usage: Any = None
     usageMetadata: Any = None  # noqa: N815 # Gemini's name
     error: Any = None
@@ -127,16 +134,19 @@ class ResponseObserver:
 
     @property
     def unsaid(self) -> bool:
-        """Whether a stream has said nothing yet: comments, events that tell that it begins, a part of an event.
+        """Whether an answer has said nothing yet: comments, events that tell that it begins, a part of an event.
 
-        False where nobody here can read it.
+        A body that is no stream has said nothing as long as it is spaces or an error. False where nobody here can read
+        it.
         """
         if self._decompress is _nothing:
             return False
         text = self._text
+        if not self.streaming:
+            return NO_ANSWER.fullmatch(text) is not None
         if text.startswith(b"data:") and b"\n\n" in text and text.find(b"response.", 0, EDGE) < 0:
             return False
-        return all((event.name or _type(event.data)) in BEGINNING for event in _with_data(first_events(text)))
+        return all((event.name or _type(event.data)) in QUIET for event in _with_data(first_events(text)))
 
     def mentions(self, word: bytes, edge: int) -> bool:
         """Tell whether a word stands in so many bytes at either end of what was read."""
@@ -153,7 +163,10 @@ class ResponseObserver:
             return {}
         if isinstance(body, list):  # Gemini streams a list where no events were asked for
             body = body[-1] if body else {}
-        return mapping(body)
+        body = mapping(body)
+        if not body.get("error") and "error" in (body.get("type"), body.get("object")):
+            return {"error": body}
+        return body
 
     def usage(self) -> UsageReport | None:
         """Return the usage that the answer reported, if it did."""
@@ -196,14 +209,14 @@ class ResponseObserver:
                 if event.data is None:
                     continue
                 count += 1
-                self._read(event.data)
+                self._read(event.data, event.name)
                 if count == LAST or (self._ended and self._usage):
                     break
         if self._ended and self._usage and not self._begins:
             return
         start = self._text if self._start is None else self._start
         for event in islice(_with_data(first_events(start)), FIRST):
-            self._read(event.data or b"")
+            self._read(event.data or b"", event.name)
             if event.name == "message_start":
                 break
 
@@ -220,25 +233,29 @@ class ResponseObserver:
                 if not block:
                     continue
                 return False
-            if BRACE in data:
-                self._read(data[6:])
+            if BRACE in data or data is not block:
+                self._read(data[6:], "error" if block.startswith(b"event: error\n") else "")
                 if self._ended and self._usage:
                     return True
         return False
 
-    def _read(self, data: bytes | bytearray) -> None:
-        if BRACE not in data:  # it says that it is done
+    def _read(self, data: bytes | bytearray, name: str) -> None:
+        if BRACE not in data and name != "error":  # it says that it is done
             return
         try:
             event = _event(data)
             self._take(event)
+            if not event.error and "error" in (name, event.type, event.object):
+                fields = mapping(_decode(data)).items()
+                self._ends.setdefault("error", {key: value for key, value in fields if key not in ENVELOPE})
             if event.message is not NOTHING:
                 self._take(_event(event.message))
             if event.response is not NOTHING:
                 self._take(_event(event.response))
                 self._ended = self._ended or bool(self._usage)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return
+            if name == "error":  # some servers send words alone
+                self._ends.setdefault("error", {"message": bytes(data).decode("utf-8", "replace")})
 
     def _take(self, event: _Event) -> None:
         """Take what an event says; what a later one said is known already, and counts."""
@@ -305,15 +322,15 @@ def usual_beginning(answer: UpstreamResponse, reading: ResponseObserver) -> byte
 async def beginning(answer: UpstreamResponse, reading: ResponseObserver) -> bytes:
     """Read as much of an answer as tells whether it is a refusal for size, and return it as it came.
 
-    A stream that has said nothing yet but that it begins may still end in an error. Of one that takes its time, what
-    there is goes on, so that the client sees it live.
+    An answer that has said nothing yet may still end in an error. Of one that takes its time, what there is goes on, so
+    that the client sees it live.
     """
     try:
         if answer.status in REFUSED:
             first = await answer.read()
             reading.feed(first)
             return first
-        if answer.status != 200 or not reading.streaming:
+        if answer.status != 200:
             return b""
         first = answer.read_nowait()
         reading.feed(first)
@@ -323,7 +340,7 @@ async def beginning(answer: UpstreamResponse, reading: ResponseObserver) -> byte
 
 
 async def _more(answer: UpstreamResponse, reading: ResponseObserver) -> bytes:
-    """Read on until a stream has said something, for no longer than anybody waits."""
+    """Read on until an answer has said something, for no longer than anybody waits."""
     got = b""
     with suppress(TimeoutError):
         async with asyncio.timeout(PATIENCE):
@@ -334,5 +351,7 @@ async def _more(answer: UpstreamResponse, reading: ResponseObserver) -> bytes:
 
 
 def refused(answer: UpstreamResponse, reading: ResponseObserver) -> bool:
-    """Tell whether an answer may be a refusal: by its status, or by an event at either end of its beginning."""
-    return answer.status in REFUSED or (answer.status == 200 and reading.mentions(b"error", EDGE))
+    """Tell whether an answer may be a refusal: by its status, or by an error at either end of its beginning."""
+    if answer.status in REFUSED:
+        return True
+    return answer.status == 200 and (reading.streaming or reading.unsaid) and reading.mentions(b"error", EDGE)
