@@ -115,16 +115,45 @@ def test_a_proxy_is_not_asked_for_the_gateway():
 WAITING = "import os, sys, time; print(os.getpid(), flush=True); time.sleep(60)"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_what_ends_the_gateway_ends_the_command_first(number):
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1"])
+def test_what_ends_the_gateway_ends_the_command_first(name):
+    number = getattr(signal, name)
     words = [*MAIN, "run", "--store", "memory", "--", sys.executable, "-c", WAITING]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ours:
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as ours:
         pid = int(ours.stdout.readline())
         ours.send_signal(number)
         assert ours.wait(10) == 128 + number
         assert "0 requests" in ours.stderr.read()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+COUNTING = """
+import signal, time
+seen = []
+signal.signal(signal.SIGINT, lambda *_: seen.append(1))
+print("ready", flush=True)
+while not seen:
+    time.sleep(0.01)
+time.sleep(0.5)
+raise SystemExit(len(seen))
+"""
+IN_TERMINAL = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
+
+
+def test_what_is_typed_in_a_terminal_reaches_the_command_once():
+    words = [*MAIN, "run", "--store", "memory", "--", sys.executable, "-c", COUNTING]
+    with subprocess.Popen(
+        [sys.executable, "-c", IN_TERMINAL, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as terminal:
+        assert terminal.stdout.readline() == b"ready\r\n"
+        terminal.stdin.write(b"\x03")
+        terminal.stdin.flush()
+        said = terminal.stdout.read()
+    assert terminal.returncode == 1
+    assert b"0 requests" in said
 
 
 def test_a_command_that_dies_of_a_signal_gives_the_code_that_shells_give():

@@ -28,7 +28,8 @@ UNUSED = (
     "GOOGLE_GEMINI_BASE_URL, set its base URL to that of a gateway which refold serve runs"
 )
 PRIVATE = {*SECRETS.values(), *KEYS.values()}  # variables of the gateway that COMMAND does not get
-ENDING = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+PASSED_ON = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGINT", "SIGQUIT")
+FROM_KEYS = ("SIGINT", "SIGQUIT")  # which a terminal sends to all processes in its foreground
 
 
 @options.examples("refold run -- claude", 'refold run --window 64k --recall-tool -- codex exec "Fix the test"')
@@ -107,26 +108,36 @@ def _report(metrics: Metrics) -> str:
 
 
 def _ran(words: list[str], environment: dict[str, str]) -> int:
-    """Run a command in the foreground; an interrupt is its own to handle, and what should end us ends it first."""
+    """Run a command in the foreground; signals are its own to handle, and what should end us ends it first."""
     started: list[subprocess.Popen[bytes]] = []
     early: list[int] = []  # signals that came before there was a command to send them to
 
     def forward(number: int, _: object) -> None:
-        if started:
-            started[0].send_signal(number)
-        else:
+        if not started:
             early.append(number)
+        elif not (signal.Signals(number).name in FROM_KEYS and _in_foreground()):
+            started[0].send_signal(number)
 
-    endings = [getattr(signal, name) for name in ENDING]
-    before = {number: signal.signal(number, forward) for number in endings}
+    numbers = [getattr(signal, name) for name in PASSED_ON if hasattr(signal, name)]
+    before = {number: signal.signal(number, forward) for number in numbers}  # which the command does not inherit
     try:
         with subprocess.Popen(words, env=environment) as child:  # noqa: S603 # the user's own command
             started.append(child)
             for number in early:
                 child.send_signal(number)
-            before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)  # not sooner: the command inherits it
             code = child.wait()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
     return 128 - code if code < 0 else code
+
+
+def _in_foreground() -> bool:
+    """Tell whether a terminal sends what is typed to us, and so to our command too."""
+    if not hasattr(os, "tcgetpgrp"):  # Windows, whose console does
+        return True
+    try:
+        with open("/dev/tty", "rb") as terminal:
+            return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
+    except OSError:
+        return False
