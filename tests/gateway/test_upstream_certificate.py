@@ -116,6 +116,14 @@ def test_an_expired_certificate_is_told_to_the_client_and_the_conversation_goes_
             assert (status, headers["x-refold-reason"]) == (502, "upstream_certificate")
             assert b"certificate has expired" in data
             assert b"127.0.0.1" not in data
+        offer = {
+            "connection": "Upgrade",
+            "upgrade": "websocket",
+            "sec-websocket-version": "13",
+            "sec-websocket-key": "k",
+        }
+        status, headers, data = call(address, "GET", "/v1/realtime?model=gpt-realtime", headers=offer)
+        assert (status, headers["x-refold-reason"]) == (502, "upstream_certificate")
         assert len(provider.received) == 1, "nothing was sent"
         renew()
         status, headers, _ = call(address, body=chat(10))

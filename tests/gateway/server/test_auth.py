@@ -1,7 +1,10 @@
+import http.client
 import ipaddress
 import json
 import math
+import shutil
 import ssl
+import time
 import urllib.request
 from datetime import UTC, datetime
 
@@ -14,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from google import genai
 
+from refold._gateway.server import serving as server_module
 from refold._gateway.server import tokens
 from refold._gateway.server.asgi import GatewayError
 from refold._gateway.server.auth import Auth
@@ -297,10 +301,8 @@ def test_control_routes_are_not_for_pages_of_other_sites_whatever_their_token(st
     )
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    """A certificate of 127.0.0.1 that signs itself, and its key."""
-    place = tmp_path_factory.mktemp("tls")
+def self_signed(place):
+    """Write a certificate of 127.0.0.1 that signs itself, and its key."""
     paths = place / "cert.pem", place / "key.pem"
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
@@ -317,6 +319,11 @@ def certificate(tmp_path_factory):
         key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     return paths
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    return self_signed(tmp_path_factory.mktemp("tls"))
 
 
 def test_clients_come_by_https_with_a_certificate(stand, certificate):
@@ -344,6 +351,40 @@ def test_a_certificate_that_cannot_be_used_is_named_before_anything_listens(cert
             Serving(GatewaySettings(port=0, tls_certificate=str(pair[0]), tls_key=str(pair[1])))
     with pytest.raises(UsageError, match="both --tls-certificate and --tls-key"):
         GatewaySettings(tls_certificate="x")
+
+
+def test_a_certificate_that_is_replaced_is_that_of_new_connections_once_its_key_is_there(
+    stand, certificate, tmp_path, monkeypatch, caplog
+):
+    monkeypatch.setattr(server_module, "LOOK", 1)
+    caplog.set_level("INFO", "refold.gateway")
+    used = tmp_path / "cert.pem", tmp_path / "key.pem"
+    old = certificate[0].read_text()
+    for source, place in zip(certificate, used, strict=True):
+        shutil.copy(source, place)
+    serving, _ = stand(tls_certificate=str(used[0]), tls_key=str(used[1]))
+    address = "127.0.0.1", int(serving.url.rpartition(":")[2])
+    client = http.client.HTTPSConnection(*address, context=ssl.create_default_context(cafile=certificate[0]))
+    client.request("GET", "/livez")
+    assert client.getresponse().read()
+    (tmp_path / "new").mkdir()
+    new = self_signed(tmp_path / "new")
+
+    def logged(text):
+        end = time.monotonic() + 20
+        while text not in caplog.text and time.monotonic() < end:
+            time.sleep(0.02)
+        return text in caplog.text
+
+    new[0].replace(used[0])
+    assert logged("the certificate in use stays")
+    assert ssl.get_server_certificate(address) == old
+    new[1].replace(used[1])
+    assert logged("certificate renewed")
+    assert ssl.get_server_certificate(address) == used[0].read_text()
+    client.request("GET", "/livez")  # on a connection of before
+    assert client.getresponse().status == 200
+    client.close()
 
 
 @pytest.mark.parametrize("key", ["two words", "line\nend", "ü"])

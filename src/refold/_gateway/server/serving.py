@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 import socket
 import ssl
 import sys
@@ -33,6 +34,7 @@ __all__ = ["Serving", "address_of", "check_certificate", "listening_socket"]
 
 STOP = 5.0  # seconds for requests when a gateway in a thread is stopped
 GC_THRESHOLD = 20_000  # objects between two searches for garbage; Python's 700 cost a tenth of the time of a request
+LOOK = 20  # ticks of a tenth of a second between two looks whether the certificate was replaced
 
 SWITCH = 0.0005  # seconds for which a thread that plans keeps the event loop waiting; Python's are ten times as many
 
@@ -46,6 +48,7 @@ class _Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, gateway: Gateway, drain: float) -> None:
         super().__init__(config)
+        self._certificate = _certificate_state(gateway.settings)
         self.ready = threading.Event()
         self.drain = drain
         self._gateway = gateway
@@ -53,6 +56,8 @@ class _Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         """Return whether to stop: after a signal, once no request runs or their time is over."""
+        if counter % LOOK == 0:
+            self._renew_certificate()
         ends = await super().on_tick(counter)
         if not ends or self.force_exit:
             return ends
@@ -72,6 +77,25 @@ class _Server(uvicorn.Server):
         if self._gateway.owns_process:
             gc.freeze()  # what exists by now stays, and need not be searched again and again for garbage
         self.ready.set()
+
+    def _renew_certificate(self) -> None:
+        """Use a certificate that has replaced the one in use, for connections from now on.
+
+        Both files are tried apart first: a certificate without its key in the context would end every handshake. While
+        they do not fit, as between the writing of one and of the other, the one in use stays.
+        """
+        settings = self._gateway.settings
+        state = _certificate_state(settings)
+        if state == self._certificate or self.config.ssl is None:
+            return
+        self._certificate = state
+        try:
+            check_certificate(settings)
+            self.config.ssl.load_cert_chain(settings.tls_certificate, settings.tls_key)
+        except (UsageError, OSError) as error:
+            log_event(logging.ERROR, "the certificate in use stays", error=str(error))
+        else:
+            log_event(logging.INFO, "certificate renewed")
 
 
 class Serving:
@@ -193,6 +217,16 @@ def check_certificate(settings: GatewaySettings) -> None:
         raise UsageError(
             f"the certificate {place} cannot be used ({why}): give its chain in PEM and its key without a password"
         ) from None
+
+
+def _certificate_state(settings: GatewaySettings) -> list[tuple[int, int, int]]:
+    """Return what tells whether the files of a certificate are those of before; nothing of one that is not there."""
+    states = []
+    for name in filter(None, (settings.tls_certificate, settings.tls_key)):
+        with suppress(OSError):
+            file = os.stat(name)
+            states.append((file.st_mtime_ns, file.st_ino, file.st_size))
+    return states
 
 
 def _startup_error(error: Exception) -> RefoldError:

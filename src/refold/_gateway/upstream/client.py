@@ -21,7 +21,7 @@ from yarl import URL
 
 from refold._gateway.server.asgi import GatewayError
 from refold._gateway.server.auth import CREDENTIALS
-from refold._gateway.upstream.connector import Attempt, CountingConnector
+from refold._gateway.upstream.connector import Attempt, CountingConnector, invalid_certificate
 from refold._gateway.upstream.response import UpstreamResponse
 from refold._gateway.wire.compression import READABLE
 
@@ -157,9 +157,7 @@ class Upstream:
             message = "the provider did not answer in time: try again, or start with a longer --timeout"
             raise GatewayError(504, message, "upstream_timeout") from error
         except aiohttp.ClientConnectorCertificateError as error:
-            reason = getattr(error.certificate_error, "verify_message", "") or type(error).__name__
-            message = f"the provider's certificate is not valid ({reason}), so nothing was sent: have it renewed"
-            raise GatewayError(502, message, "upstream_certificate") from error
+            raise invalid_certificate(error.certificate_error) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
             if isinstance(error.__cause__, GatewayError):  # raised by the client's own body, on its way
                 raise error.__cause__ from None

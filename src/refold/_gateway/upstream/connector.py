@@ -13,7 +13,9 @@ from typing import Any
 
 import aiohttp
 
-__all__ = ["Attempt", "CountingConnector"]
+from refold._gateway.server.asgi import GatewayError
+
+__all__ = ["Attempt", "CountingConnector", "invalid_certificate"]
 
 
 class _CountingProtocol(asyncio.Protocol):
@@ -70,3 +72,10 @@ class CountingConnector(aiohttp.TCPConnector):
         if attempt is not None and transport is not None:
             attempt.use(transport)
         return connection
+
+
+def invalid_certificate(error: Exception) -> GatewayError:
+    """Return the error for a provider whose certificate could not be verified."""
+    reason = getattr(error, "verify_message", "") or type(error).__name__
+    message = f"the provider's certificate is not valid ({reason}), so nothing was sent: have it renewed"
+    return GatewayError(502, message, "upstream_certificate")

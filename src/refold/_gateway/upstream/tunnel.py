@@ -7,12 +7,14 @@ further requests, which nobody has admitted.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import TYPE_CHECKING
 
 import aiohttp
 import h11
 
 from refold._gateway.server.asgi import GatewayError
+from refold._gateway.upstream.connector import invalid_certificate
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -112,7 +114,8 @@ async def open_tunnel(url: URL, headers: Headers, connect_timeout: float, timeou
     used.
 
     Raises:
-        GatewayError: upstream cannot be reached or breaks off (502), or does not respond in time (504).
+        GatewayError: upstream cannot be reached, has no valid certificate or breaks off (502), or does not respond in
+            time (504).
     """
     if (login := aiohttp.BasicAuth.from_url(url)) is not None:  # it replaces the client's
         headers = [header for header in headers if header[0] != b"authorization"]
@@ -121,6 +124,8 @@ async def open_tunnel(url: URL, headers: Headers, connect_timeout: float, timeou
         async with asyncio.timeout(connect_timeout):
             secure = url.scheme == "https" or None
             reader, writer = await asyncio.open_connection(url.raw_host or "", url.port, ssl=secure)
+    except ssl.SSLCertVerificationError as error:
+        raise invalid_certificate(error) from error
     except OSError as error:  # a timeout among them
         raise _broken(type(error).__name__) from error
     answer = UpgradeResponse(reader, writer, timeout)
