@@ -288,7 +288,7 @@ def test_a_handshake_that_is_not_admitted_reaches_nobody(agent, path, headers, s
     assert not provider.received
 
 
-@pytest.mark.parametrize("messages", [1, 4])
+@pytest.mark.parametrize("messages", [1, responses_socket.WAITING])
 def test_a_client_that_leaves_ends_its_request(gateway, messages):
     left = threading.Event()
     serving, _ = gateway(behave=lambda received: (left.wait(5) and None) or ScriptedReply("Late."), window=40_000)
@@ -299,6 +299,22 @@ def test_a_client_that_leaves_ends_its_request(gateway, messages):
             if serving.gateway.running:
                 break
             time.sleep(0.02)
+    for _ in range(100):
+        if not serving.gateway.running:
+            break
+        time.sleep(0.02)
+    assert not serving.gateway.running
+    left.set()
+
+
+def test_a_client_that_has_more_requests_wait_than_any_has_is_left_with_its_request(gateway):
+    left = threading.Event()
+    serving, _ = gateway(behave=lambda received: (left.wait(5) and None) or ScriptedReply("Late."), window=40_000)
+    with connect(f"{serving.url.replace('http', 'ws')}/v1/responses") as one:
+        for _ in range(responses_socket.WAITING + 2):
+            one.send(json.dumps({"type": "response.create", "model": "gpt-4o", "input": [GO]}))
+        with pytest.raises(ConnectionClosed, match=r"1008.*too many requests wait"):
+            one.recv(5)
     for _ in range(100):
         if not serving.gateway.running:
             break

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 __all__ = ["ResponsesSocket", "request_scope"]
 
 LONGEST = 3_600.0  # seconds that a connection lasts, as at OpenAI
-WAITING = 8  # messages; behind more of them the end of the connection is not noticed
+WAITING = 16  # messages that wait for the answer to another one; a connection ends with the next
+TOO_MANY = 1008  # the code with which a connection ends that breaks a rule
 SMALL = 64 * 1024  # bytes of a message that take no room: no keepalive frame ends a connection where there is none
 BETA = b"responses_websockets"  # what a client sends with a handshake, and nobody knows in a request over HTTP
 HANDSHAKE = (b"sec-websocket-", b"content-", b"accept", b"connection", b"upgrade", b"transfer-encoding")
@@ -153,15 +154,24 @@ class ResponsesSocket:
             share.lend(self._pace.has_stopped, self._abort)
 
     async def _read(self) -> None:
-        """Take messages from the client, which wait while another is answered."""
+        """Take messages from the client, which wait while another is answered.
+
+        None is left unread: that the client has left is noticed by reading.
+        """
         while (message := await self._receive())["type"] != "websocket.disconnect":
+            if self._messages.full():
+                self._left.set()  # so that nothing is sent behind the end
+                with suppress(OSError):
+                    await self._send({"type": "websocket.close", "code": TOO_MANY, "reason": "too many requests wait"})
+                return
             text = message.get("text")
             self._shares[-1].keep()
             self._shares.append(self._new_share())
             self._size = 0
-            await self._messages.put(message.get("bytes", b"") if text is None else text)
+            self._messages.put_nowait(message.get("bytes", b"") if text is None else text)
         self._left.set()
-        await self._messages.put(None)
+        if self._messages.empty():
+            self._messages.put_nowait(None)
 
     async def _next(self, end: float) -> str | bytes | None:
         async with asyncio.timeout_at(end):
