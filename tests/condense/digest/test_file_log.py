@@ -258,3 +258,13 @@ def log_of(*calls):
         for line in (f"a: x | {name}({json.dumps(arguments)}) as c{n}", f"t: c{n} = ok")
     ]
     return file_log(talk("u: go", *lines))
+
+
+def test_an_edit_that_nothing_answers_says_so_until_a_later_one_is_answered():
+    lines = ["u: go", "a: x | edit(a.py) as c1", "t: c1 = ok", "a: x | edit(a.py) as c2", "u: wait"]
+    asked = talk(*lines)
+    assert [record.line for record in file_log(asked)] == ["a.py (2 edits, no result of the last edit, turn 1)"]
+    told = f"{OPENING}\n\n## Files changed\n- a.py (2 edits, no result of the last edit, turn 1)"
+    assert [record.line for record in file_log(talk(f"u: {told}", "u: on"))] == [told.partition("\n- ")[2]]
+    again = talk(*lines, "a: x | edit(a.py) as c3", "t: c3 = ok")
+    assert [record.line for record in file_log(again)] == ["a.py (3 edits, turn 2)"]

@@ -267,3 +267,14 @@ def test_a_check_that_went_well_when_it_was_called_in_another_way_says_how():
     )  # fmt: skip
     (line,) = solved_checks(view_of(transcript))
     assert line.endswith("(went well later: as bash `uv run pytest -q`)")
+
+
+def test_a_call_that_failed_in_several_ways_says_how_mostly_and_how_the_last_time():
+    errors = ("no such table", "no such table", "no such column", "disk full")
+    lines = ["u: go"]
+    for n, wrong in enumerate(errors):
+        lines += [f"a: x | {command('make data')} as c{n}", f"t: c{n} = {wrong}\nexit code 1"]
+    transcript = talk(*lines)
+    (line,) = repeated_failures(view_of(transcript), transcript.messages)
+    how = "exit code 1: no such table (2 times); the last time: exit code 1: disk full"
+    assert line == f"bash `make data` failed 4 times, in 3 ways: {how} (turn 1)"

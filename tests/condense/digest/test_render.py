@@ -200,7 +200,7 @@ def test_files_of_the_same_name_keep_their_paths_beside_their_identifiers():
     assert "- src/two/index.ts: other_" in said
 
 
-def test_an_error_that_came_again_in_what_stays_is_not_told_of_the_run_before():
+def test_of_an_error_that_came_again_in_what_stays_the_last_run_is_told_and_not_the_one_before():
     def run(n, wrong):
         return f'a: x | bash({{"command": "pytest -q"}}) as c{n}', f"t: c{n} = {wrong}"
 
@@ -208,8 +208,10 @@ def test_an_error_that_came_again_in_what_stays_is_not_told_of_the_run_before():
         "u: go", *run(1, "1 failed: test_a"), "a: I mend it. | read(a.py) as r", "t: r = x", *run(2, "1 failed: test_b")
     )
     messages = transcript.messages
-    assert "## Open errors" in digest_text(view_of(transcript), messages[:4])
-    assert "## Open errors" not in digest_text(view_of(transcript), messages[:4], staying=messages[4:])
+    found = sections(digest_text(view_of(transcript), messages[:4]))
+    assert found["## Open errors"] == ["- bash `pytest -q` → failed: 1 failed: test_a (turn 1)"]
+    found = sections(digest_text(view_of(transcript), messages[:4], staying=messages[4:]))
+    assert found["## Open errors"] == ["- bash `pytest -q` → failed: 1 failed: test_b (turn 1)"]
 
 
 def test_the_heads_of_identifiers_are_names_of_files_on_windows_too():

@@ -43,7 +43,8 @@ CREATORS = frozenset({"write", "write_file", "writefile", "create_file", "write_
 RECORDED = re.compile(r"(.+) \(([^()]*)\)", re.S)
 DONE = re.compile(
     r"(?P<created>created)|(?P<edits>\d+) edits?|(?P<deleted>deleted)|(?P<reported>sub-agent)|turn (?P<turn>\d+)|"
-    r"moved from (?P<source>.+)|copied from (?P<copied>.+)|(?P<downloaded>downloaded)"
+    r"moved from (?P<source>.+)|copied from (?P<copied>.+)|(?P<downloaded>downloaded)|"
+    r"(?P<unanswered>no result of the last edit)"
 )
 ADDS = "; adds "  # before the names that edits define
 LOOKED_AT = 40_000  # characters of a text that an edit writes
@@ -68,6 +69,7 @@ class FileRecord(Struct, frozen=True):
     A read after a change leaves the turn of the change. `reported` tells that only a sub-agent said so. `source` is the
     path that it was moved from, `copied` the one that it is a copy of, `names` are what its edits define, each with its
     turn, the newest last, `phrase` says what they changed. `first` orders files by when they were first touched.
+    `unanswered` tells that nothing says how its last edit ended: it may not have been made.
     """
 
     path: str
@@ -82,6 +84,7 @@ class FileRecord(Struct, frozen=True):
     downloaded: bool = False
     names: tuple[tuple[str, int], ...] = ()
     phrase: str = ""
+    unanswered: bool = False
 
     @property
     def changed(self) -> bool:
@@ -102,7 +105,8 @@ class FileRecord(Struct, frozen=True):
         once = "1 edit" if self.edits and (created or self.deleted or self.came) else ""
         edits = f"{self.edits} edits" if self.edits > 1 else once
         turn = f"turn {self.turn}" if self.turn else ""
-        ended = ("deleted" if self.deleted else "", "sub-agent" if self.reported else "")
+        answer = "no result of the last edit" if self.unanswered else ""
+        ended = ("deleted" if self.deleted else "", "sub-agent" if self.reported else "", answer)
         moved = f"moved from {self._shortened(self.source)}" if self.source else ""
         came = f"copied from {self._shortened(self.copied)}" if self.copied else "downloaded" if self.downloaded else ""
         done = ", ".join(filter(None, (created, moved, came, edits, *ended, turn)))
@@ -139,11 +143,12 @@ def file_log(transcript: Transcript) -> tuple[FileRecord, ...]:
     results = {result.call_id: result for message in transcript.messages for result in message.results}
     scripts = Scripts()
     for position, (message, turn) in enumerate(zip(transcript.messages, turns_at(transcript), strict=True)):
-        log.turn, log.position = turn, position
+        log.turn, log.position, log.unanswered = turn, position, False
         if (pair := text_result(transcript, position)) and took_effect(*pair):
             log.take(pair[0], tuple(edit.path for edit in scripts.ran(pair[0])))
         for call in message.calls:
             result = results.get(call.call_id) if call.call_id else None
+            log.unanswered = bool(results and call.call_id) and result is None
             if result is None or took_effect(call, result):
                 log.take(call, tuple(edit.path for edit in scripts.ran(call)))
             if result is not None and AGENTS.search(plain_name(call.name)):
@@ -184,6 +189,7 @@ class _Log:
         self.records = {self.names.of(record.path): record for record in earlier_files(transcript)}
         self.order = count(len(self.records))
         self.turn = self.position = 0
+        self.unanswered = False  # whether nothing answers the call that is taken
         self.work: dict[str, FileWork] = {}  # of files that calls of this transcript changed, by name
         self.new_names: set[str] = set()  # names of files that were created, and may be deleted again
 
@@ -220,7 +226,7 @@ class _Log:
                 continue
             elif name not in self.records and _creates(call, path):
                 self._take_work(call, path)
-                record = FileRecord(path, True, 0, self.turn, next(self.order))
+                record = FileRecord(path, True, 0, self.turn, next(self.order), unanswered=self.unanswered)
                 self._note(replace(record, names=self._names(record, call, path)))
                 self.new_names.add(name)
             else:
@@ -236,6 +242,7 @@ class _Log:
                         reported=False,
                         names=names,
                         phrase="",
+                        unanswered=self.unanswered,
                     )
                 )
 
@@ -366,8 +373,8 @@ def _recorded_without_phrase(line: str) -> FileRecord:
     turn = int(facts.get("turn", 0))
     defined = _names_from(names, turn) if names else ()
     copied, downloaded = facts.get("copied", ""), "downloaded" in facts
-    reported = "reported" in facts
-    return FileRecord(match[1], created, edits, turn, 0, deleted, reported, source, copied, downloaded, defined)
+    record = FileRecord(match[1], created, edits, turn, 0, deleted, "reported" in facts, source, copied, downloaded)
+    return replace(record, names=defined, unanswered="unanswered" in facts)
 
 
 def _names_from(names: str, turn: int) -> tuple[tuple[str, int], ...]:

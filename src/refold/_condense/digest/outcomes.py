@@ -84,7 +84,7 @@ PASSED = re.compile(
 NO_ERROR = re.compile(
     r"temporarily unavailable|doesn't want to (?:proceed|take this action)|user (?:rejected|declined|denied|cancel)|"
     r"\[Request interrupted|tool use was rejected|interrupted by (?:the )?user|(?:operation|command) (?:was )?aborted|"
-    r"Cancelled:",
+    r"Cancelled:|Sibling tool call errored",
     re.I,
 )
 
@@ -209,10 +209,19 @@ def repeated_failures(
                     well = _solved(view, at, call, result, since) or (IN_ANOTHER_WAY.format(later[1]) if later else "")
                     ends[line] = f"{well}{f' (turn {turns[at]})' if at >= 0 and turns[at] else ''}"
     return tuple(
-        f"{line} failed {some.total()} times{f': {how}' if (how := some.most_common(1)[0][0]) else ''}{ends[line]}"
+        f"{line} failed {some.total()} times{_mostly(some)}{ends[line]}"
         for line, some in ways.items()
         if some.total() >= SEVERAL
     )
+
+
+def _mostly(ways: Counter[str]) -> str:
+    """Return how a call failed that did so several times, newest first: how mostly, and the last time if otherwise."""
+    (how, times), last = ways.most_common(1)[0], next(iter(ways))
+    if not how or len(ways) == 1:
+        return f": {how}" if how else ""
+    others = f"; the last time: {last}" if last != how and last else ""
+    return f", in {len(ways)} ways: {how}{f' ({times} times)' if times > 1 else ''}{others}"
 
 
 def _last_written(view: View) -> dict[str, tuple[int, str]]:

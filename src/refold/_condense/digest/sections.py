@@ -145,7 +145,8 @@ def _own(
     fuller = first_among(outcome_lines(transcript, staying, full=True)) if in_full else ()
     yield Section(ENDED, first_among(ended), 0.15, newest_first=True, by_turn=True, fuller=fuller)
     went_well = passed_calls(view, staying)
-    again = [end.target for end in outcomes(view, staying, went_well) if end.failed]  # that says what is wrong now
+    below = [end for end in outcomes(view, staying, went_well) if end.failed]
+    again = [end.target for end in below]  # that says what is wrong now
     went_well += passed_calls(view, messages)
     ends = outcomes(view, messages, went_well)
     wrong = [
@@ -163,7 +164,9 @@ def _own(
     yield Section("Findings of the assistant", unsaid, 0.06, newest_first=True)
     # the work went on in another way where a command failed in an earlier turn; a check that failed says what is wrong
     in_work = turns_in_work(transcript)
-    still = [end for end in wrong if end.open and (end.target.checks or end.turn in in_work)]
+    # also where the output stays, but for tries: a script that is run once, an edit that found no place
+    lasting = (end for end in below if not (end.target.once or end.target.looks or end.target.task == WRITE))
+    still = [end for end in (*lasting, *wrong) if end.open and (end.target.checks or end.turn in in_work)]
     yield Section(ERRORS, tuple(map(_line, _newest(still))), 0.06, newest_first=True)
     log = file_log(transcript)
     changed = _changed(log)
