@@ -39,7 +39,7 @@ def test_a_command_runs_behind_a_gateway_and_its_exit_code_and_the_savings_are_t
         assert done.returncode == 7, done.stderr
         assert [each.status for each in provider.received] == [200] * 3
     assert "3 requests, 1 compaction, " in done.stderr
-    assert "sent nothing" not in done.stderr
+    assert "sent no conversation" not in done.stderr
     assert ", 0 input tokens not sent" not in done.stderr
 
 
@@ -66,7 +66,7 @@ def test_codex_gets_the_address_as_an_option_unless_it_holds_a_token(tmp_path, s
 def test_a_command_that_goes_around_the_gateway_is_told_of():
     done = run("run", "--store", "memory", "--", sys.executable, "-c", "")
     assert done.stderr.splitlines()[1].startswith(
-        f"refold: {sys.executable} sent nothing through the gateway: if it reads"
+        f"refold: {sys.executable} sent no conversation through the gateway: if it reads"
     )
 
 

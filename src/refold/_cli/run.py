@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 UNUSED = (
-    "sent nothing through the gateway: if it reads none of the variables OPENAI_BASE_URL, ANTHROPIC_BASE_URL and "
-    "GOOGLE_GEMINI_BASE_URL, set its base URL to that of a gateway which refold serve runs"
+    "sent no conversation through the gateway: if it reads none of the variables OPENAI_BASE_URL, ANTHROPIC_BASE_URL "
+    "and GOOGLE_GEMINI_BASE_URL, set its base URL to that of a gateway which refold serve runs"
 )
 PRIVATE = {*SECRETS.values(), *KEYS.values()}  # variables of the gateway that COMMAND does not get
 PASSED_ON = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGINT", "SIGQUIT")

@@ -87,6 +87,19 @@ def test_an_upstream_is_the_base_that_its_clients_take(base, sent):
     assert lines == [f"POST {sent} HTTP/1.1", "POST /anthropic/v1/messages?beta=true HTTP/1.1"]
 
 
+@pytest.mark.parametrize("base", ["", "/v1"])
+def test_a_client_whose_base_url_ends_with_the_version_reaches_anthropic_without_it(base):
+    with (
+        upstream(lambda head, body: whole(OK)) as (url, seen),
+        Serving(GatewaySettings(upstreams={"anthropic": url + base}, port=0)) as serving,
+    ):
+        for path in ("/messages", "/messages/count_tokens", "/messages/batches"):
+            headers = call(serving.url, path=path, body=chat(1), headers={"anthropic-version": "2023-06-01"})[1]
+            assert ("x-refold-done" in headers) == (path != "/messages/batches")
+    paths = [head.split(b" ")[1].decode() for head, _ in seen]
+    assert paths == ["/v1/messages", "/v1/messages/count_tokens", f"{base}/messages/batches"]
+
+
 def test_azures_client_is_kept_inside_the_window(gateway):
     answer = b'{"choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop","index":0}]}'
     with (

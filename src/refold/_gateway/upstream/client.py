@@ -60,6 +60,7 @@ SEGMENTS = re.compile(r"[/\\]")
 DOTS = frozenset({".", ".."})
 MAX_REMEMBERED = 1_024  # addresses
 VERSION = re.compile(r"/v\d+(?:alpha|beta)?$")
+UNVERSIONED = frozenset({"/messages", "/messages/count_tokens"})  # of clients whose own base URL ends with /v1
 KEY_HEADERS = {"openai": b"authorization", "anthropic": b"x-api-key", "gemini": b"x-goog-api-key"}
 AZURE = ".azure.com"  # which takes keys, unlike the tokens of its directory, in a header of its own
 NOT_MODIFIED = 304
@@ -105,6 +106,8 @@ class Upstream:
             path = path[len(version[0]) :]  # the base names the version already
         elif provider == "openai" and path.startswith("/v1/") and urlsplit(base).path:
             path = path[3:]  # OpenAI's clients put nothing but /chat/completions behind a base
+        elif provider == "anthropic" and path in UNVERSIONED and not version:
+            path = f"/v1{path}"
         url = URL(f"{base}{path}" + (f"?{query.decode('latin-1')}" if query else ""), encoded=True)
         if not query and len(self._addresses) < MAX_REMEMBERED:  # a query may hold a client's key
             self._addresses[provider, whole] = url

@@ -61,6 +61,8 @@ PATHS: dict[str, tuple[str, Kind]] = {
     "/v1/responses/compact": ("responses", "compact"),
     "/responses/input_tokens": ("responses", "count"),
     "/v1/responses/input_tokens": ("responses", "count"),
+    "/messages": ("anthropic", "chat"),
+    "/messages/count_tokens": ("anthropic", "count"),
     "/v1/messages": ("anthropic", "chat"),
     "/v1/messages/count_tokens": ("anthropic", "count"),
 }
