@@ -21,7 +21,7 @@ import re
 from bisect import bisect_left, bisect_right
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["TextKind", "ranks_of", "shortened"]
 
 TextKind: TypeAlias = Literal["request", "instructions", "recap"]
+Span: TypeAlias = tuple[int, int]
 LINE = 400  # characters of a line that is kept as a whole; of a longer one its sentences are
 OPENING, ENDING = 3, 2  # lines of a request, at its ends, that say what it is
 SHORT = 40  # characters that are not worth a marker
@@ -119,23 +120,16 @@ def shortened(text: str, limit: int, count: Callable[[str], int], kind: TextKind
     whole = count(text)
     if whole <= limit:
         return text
-    pieces = _pieces(text, kind)
-    starts = [piece.start for piece in pieces]
-    places = [(place, place + len(pin)) for pin, place in places_of(keep, text) if place >= 0]
-    pinned = {bisect_right(starts, start) - 1 for start, _ in places}
-    pins = [_with_ends(text, span) for span in places]
-    ordered = sorted(range(len(pieces)), key=lambda number: (number not in pinned, pieces[number].rank, number))
-    spans = [(pieces[one].start, pieces[one].stop) for one in ordered]
-    chars = list(accumulate((stop - start for start, stop in spans), initial=0))
+    spans, chars, pins, first = _by_rank(text, kind, tuple(keep))
 
     def showing(number: int) -> str:
-        chosen = spans[:number] + pins
+        chosen = (*spans[:number], *pins)
         return excerpt(text, _joined(sorted(chosen), len(text))).rstrip()
 
-    low, high, fitting = 0, len(ordered), ""
+    low, high, fitting = 0, len(spans), ""
     # To write and count a long text is dear, and its tokens grow nearly evenly with its characters: so the number of
     # lines that fit is guessed from the last two that were tried.
-    last, middle = (chars[-1], whole), len(pinned)
+    last, middle = (chars[-1], whole), first
     for more in range(high.bit_length() + GUESSES):
         if low == high:
             break
@@ -153,16 +147,41 @@ def shortened(text: str, limit: int, count: Callable[[str], int], kind: TextKind
     return fitting or showing(low)
 
 
-def _with_ends(text: str, span: tuple[int, int]) -> tuple[int, int]:
+class _Order(NamedTuple):
+    """The lines of a text as spans, those with pins first, then the best; what stays with each pin is in `pins`.
+
+    `chars` are the characters of so many lines, and `first` is how many hold pins.
+    """
+
+    spans: tuple[Span, ...]
+    chars: tuple[int, ...]
+    pins: tuple[Span, ...]
+    first: int
+
+
+@text_cache  # the same turn is cut again and again while a goal is approached
+def _by_rank(text: str, kind: TextKind, keep: tuple[str, ...]) -> _Order:
+    """Return the order in which the lines of a text stay, with sentences in `keep` always."""
+    pieces = _pieces(text, kind)
+    starts = [piece.start for piece in pieces]
+    places = [(place, place + len(pin)) for pin, place in places_of(keep, text) if place >= 0]
+    pinned = {bisect_right(starts, start) - 1 for start, _ in places}
+    ordered = sorted(range(len(pieces)), key=lambda number: (number not in pinned, pieces[number].rank, number))
+    spans = tuple([(pieces[one].start, pieces[one].stop) for one in ordered])
+    chars = tuple(accumulate((stop - start for start, stop in spans), initial=0))
+    return _Order(spans, chars, tuple([_with_ends(text, span) for span in places]), len(pinned))
+
+
+def _with_ends(text: str, span: Span) -> Span:
     """Return the place of a sentence with what little stands beside it in its line."""
     first, end = text.rfind("\n", 0, span[0]) + 1, text.find("\n", span[1])
     last = end + 1 if end >= 0 else len(text)
     return (first if span[0] - first <= SHORT else span[0]), (last if last - span[1] <= SHORT else span[1])
 
 
-def _joined(spans: Sequence[tuple[int, int]], size: int) -> list[Segment]:
+def _joined(spans: Sequence[Span], size: int) -> list[Segment]:
     """Return spans in order as segments; what lies between two of them stays where a marker would be as long."""
-    joined: list[tuple[int, int]] = []
+    joined: list[Span] = []
     for start, stop in spans:
         if joined and start - joined[-1][1] <= SHORT:
             joined[-1] = joined[-1][0], max(stop, joined[-1][1])

@@ -52,6 +52,7 @@ from refold._condense.file_views import (
 )
 from refold._condense.pins import pins_of
 from refold._condense.quoted_requests import LAST_REQUEST, REQUESTED
+from refold._text.sign_runs import SignRuns
 from refold._text.text_cache import word_cache
 from refold.core._json import strings_within
 from refold.core._speakers import is_turn
@@ -92,6 +93,8 @@ BETWEEN = 2  # short lines that are taken along between two that are chosen
 TRIES, FULL = 4, 0.95  # of choosing, until so much of the room is filled
 WORDS_KNOWN = 32_768  # lines whose words are remembered
 WORD = re.compile(r"[^\W\d_]\w{2,}")
+RUNS = SignRuns(r"\w")  # of which words are parts: the same, without what stands before their first letter
+NO_LETTERS, SHORTEST = "0123456789_", 2
 ROLES = re.compile(r"<\|[^|>]{1,40}\|>|</?(?:system|user|assistant|human|developer)>|\[/?(?:INST|SYS)\]", re.I)
 HEADINGS = ("## ", OPENING, END, LAST_REQUEST, REQUESTED)  # beginnings of lines that are parts of a digest
 
@@ -178,10 +181,13 @@ def _candidates(files: Mapping[str, FileState], lately: frozenset[str], total: i
         worth, size = [0.0], [0.0]
         standing = [line.text if line.text is not None and _can_stand(line.text) else None for line in run.lines]
         for place, (line, stands) in enumerate(zip(run.lines, standing, strict=True)):
-            near = sums[min(place + WINDOW + 1, len(words))] - sums[max(place - WINDOW, 0)]
-            own = (1 + near) ** NEAR * (total - line.at + SOON) ** -AGE * (EDITED if line.edited else 1.0)
-            worth.append(worth[-1] + (own if stands else 0.0))
-            size.append(size[-1] + (_size(stands) if stands else 0.0))
+            own = tokens = 0.0
+            if stands:
+                near = sums[min(place + WINDOW + 1, len(words))] - sums[max(place - WINDOW, 0)]
+                own = (1 + near) ** NEAR * (total - line.at + SOON) ** -AGE * (EDITED if line.edited else 1.0)
+                tokens = _size(stands)
+            worth.append(worth[-1] + own)
+            size.append(size[-1] + tokens)
         for place, text in enumerate(standing):
             if text is not None:
                 line = run.lines[place]
@@ -318,7 +324,15 @@ def _lately(transcript: Transcript) -> frozenset[str]:
     turns = [message for message in transcript.messages if is_turn(message) and not digests_in(message)]
     own = (message for message in transcript.messages[-NEWEST:] if message.role == "assistant")
     every = (text for message in (*turns[-TURNS:], *own) for text in texts(message))
-    return frozenset(chain.from_iterable(map(WORD.findall, every)))
+    return frozenset(chain.from_iterable(map(_words_in, every)))
+
+
+def _words_in(text: str) -> Iterable[str]:
+    """Return the words of a text; of ASCII without a regular expression: a turn may have a million of them."""
+    if not text.isascii():
+        return WORD.findall(text)
+    words = (run.lstrip(NO_LETTERS) for run in set(RUNS(text)))
+    return [word for word in words if len(word) > SHORTEST]
 
 
 def prepare(message: Message) -> None:
