@@ -31,7 +31,7 @@ from msgspec.structs import replace
 
 from refold.core._typed_placeholders import shaped
 from refold.core.edits import Edit, Hide, Rewrite, patched
-from refold.core.messages import MessageId, Patch, Text
+from refold.core.messages import MessageId, Patch, Text, ToolCall, ToolResult, memoized
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from refold.core.view import View
 
 __all__ = ["Draft"]
+
+
+BRIEF = 600  # characters of what stands in place of a part, such as a pointer, that the next pass will put there again
+VERSIONS = 4  # of a message that are remembered
 
 
 class Unchanged(Enum):
@@ -193,8 +197,9 @@ class Draft:
     def _recounted(self, position: int) -> int:
         changes = self.changes.get(position)
         if changes:
-            self.messages[position] = patched(self.base[position], [Patch(at, to) for at, to in changes.items()])
-            size = self.view.counter.message(self.messages[position])
+            patches = tuple([Patch(at, to) for at, to in changes.items()])
+            self.messages[position] = changed = _changed(self.base[position], patches)
+            size = self.view.size(changed)
         else:
             self.messages[position], size = self.base[position], self.view.sizes[position]
         saved = self.sizes[position] - size
@@ -202,3 +207,36 @@ class Draft:
         if not self.hidden[position]:
             self.total -= saved
         return saved
+
+
+def _changed(message: Message, patches: tuple[Patch, ...]) -> Message:
+    """Return a message with its parts changed.
+
+    With pointers in their place it is the one of the pass before, which remembers its size and the names in it.
+    """
+    if not all(map(_is_brief, patches)):
+        return patched(message, patches)
+    known = _versions(message)
+    version = known.get(patches)
+    if version is None:
+        if len(known) >= VERSIONS:
+            known.clear()
+        version = known[patches] = patched(message, patches)
+    return version
+
+
+def _is_brief(patch: Patch) -> bool:
+    to = patch.to
+    match to:
+        case None:
+            return True
+        case Text(text=text) | ToolResult(text=text) | ToolCall(arguments=text):
+            return len(text) <= BRIEF
+        case _:
+            return False
+
+
+@memoized
+def _versions(message: Message) -> dict[tuple[Patch, ...], Message]:
+    """Return the versions of a message with brief parts in place of others, by its patches."""
+    return {}

@@ -28,7 +28,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from math import log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
@@ -61,6 +61,7 @@ BEHIND = 0.5  # of the score of a segment, for what stands right behind it
 AROUND = 0.3  # of a word that stands elsewhere in the same output
 RARE, FEWEST = 0.45, 60  # the least weight of a word that counts, and segments up to which any counts
 WORDS = 64  # of a request or of the last steps, the rarest
+REMEMBERED = 3 * WORDS  # of which a text remembers how often it holds them and where
 POWER = 2  # of the weight of a word: one rare word tells more than several common ones
 OFTEN = 4  # times as many places as segments that may hold a word, beyond which it is not located
 SAME = 0.6  # of the best score, from which lines are compared with newer ones
@@ -93,6 +94,7 @@ SIGNS = {
 }
 
 Place = tuple["MessageId", "Path"]
+Entry = TypeVar("Entry")
 
 
 class Scores(Struct, frozen=True):
@@ -234,6 +236,40 @@ class _Searched:
         self.starts = LazyTable(lambda place: [segment.start for segment in segments_of(texts[place])])
         self.segments = sum(map(len, map(segments_of, texts.values())))
 
+    def times(self, word: str, place: Place) -> int:
+        """Return how often a text holds a word, also within others."""
+        known = _times(self.texts[place])
+        if (times := known.get(word)) is None:
+            times = _add_word(known, word, self.lower[place].count(word))
+        return times
+
+    def located(self, word: str, place: Place) -> dict[int, int]:
+        """Return which segments of a text hold a word: see `_segments_with`."""
+        known = _located(self.texts[place])
+        if (starts := known.get(word)) is None:
+            starts = _add_word(known, word, _segments_with(word, place, self))
+        return starts
+
+
+@memoized
+def _times(text: ToolResult | SpokenText) -> dict[str, int]:
+    """Return how often a text holds the words that passes have searched it for lately: the next one asks again."""
+    return {}
+
+
+@memoized
+def _located(text: ToolResult | SpokenText) -> dict[str, dict[int, int]]:
+    """Return in which segments such words stand."""
+    return {}
+
+
+def _add_word(known: dict[str, Entry], word: str, entry: Entry) -> Entry:
+    """Remember what was found of a word, beside that of a few others."""
+    if len(known) >= REMEMBERED:
+        known.clear()
+    known[word] = entry
+    return entry
+
 
 def _ranked(
     searched: _Searched, words: frozenset[str], phrases: Mapping[str, frozenset[str]]
@@ -243,7 +279,7 @@ def _ranked(
     for place, result in searched.texts.items():
         for word in _present(words_of_result(result), words, phrases):
             holding.setdefault(word, []).append(place)
-    total, lower = searched.segments, searched.lower
+    total = searched.segments
     most = max((1 + total) ** (1 - RARE), FEWEST)  # segments that may hold a word
     rarest = sorted(
         (word for word in holding if len(holding[word]) <= most), key=lambda word: (len(holding[word]), word)
@@ -252,9 +288,9 @@ def _ranked(
     weights: dict[str, float] = {}
     for kind in (words, phrases):
         for word in [word for word in rarest if word in kind][:WORDS]:
-            if sum(lower[place].count(word) for place in holding[word]) > OFTEN * most:
+            if sum(searched.times(word, place) for place in holding[word]) > OFTEN * most:
                 continue
-            located = {place: _segments_with(word, place, searched) for place in holding[word]}
+            located = {place: searched.located(word, place) for place in holding[word]}
             if 0 < sum(map(len, located.values())) <= most:
                 number = len({text for at, starts in located.items() for text in _texts(searched.texts[at], starts)})
                 weights[word] = (log((1 + total) / number) / log(1 + total)) ** POWER
