@@ -137,6 +137,7 @@ class Selection:
         _weigh_unseen(draft, pieces, scores, areas)
         self.cover = Cover(chain(batches, *(some for _, some in pieces)), worth.of, covered, stated)
         self.chosen: list[Choice] = []
+        self.lines: dict[int, list[Segment]] = {}  # chosen lines of what each move took away, by its identity
         self.enough = False
 
     def predicted(self) -> float:
@@ -164,15 +165,16 @@ class Selection:
             units = self.cover.choose(room - draft.total)
             if not units:
                 break
-            chosen += [unit.of for unit in units]
-            _show(draft, chosen, len(units))
+            choices: list[Choice] = [unit.of for unit in units]
+            chosen += choices
+            _show(draft, choices, self.lines)
             while draft.total > room and units:
                 over = draft.total - room
                 dropped: list[Choice] = []
                 while units and over > 0:
                     over -= int(units.pop().cost)
                     dropped.append(chosen.pop())
-                _take_back(draft, dropped, chosen)
+                _take_back(draft, dropped, self.lines)
         _settle(draft, self.log, chosen[before:])
 
 
@@ -326,8 +328,8 @@ def _weigh_directives(draft: Draft, pieces: Iterable[Pieces], areas: Regions) ->
     left = goal * OLDER_ROOM
     for reduction, units in sorted(pieces, key=lambda pair: -pair[0].position):
         position = reduction.position
-        some = [(unit.of.segment.start, unit) for unit in units if isinstance(unit.of, Lines)]
-        if not (some and reduction.words):
+        some = [(unit.of.segment.start, unit) for unit in units if reduction.words and isinstance(unit.of, Lines)]
+        if not some:
             continue
         if reduction.harness:
             ranks, worth = reduction.harness.rules if position in areas.standing else {}, RULES
@@ -549,22 +551,24 @@ def _segments(draft: Draft, reduction: Reduction, text: str) -> tuple[Segment, .
     )
 
 
-def _show(draft: Draft, chosen: Sequence[Choice], last: int) -> None:
-    """Show the last of the chosen, beside those that are shown."""
+def _show(draft: Draft, choices: Sequence[Choice], lines: dict[int, list[Segment]]) -> None:
+    """Show what was chosen, lines beside those of the same text that are shown."""
     touched: dict[int, Reduction] = {}
-    for choice in chosen[-last:]:
+    for choice in choices:
         match choice:
+            case Lines(reduction=reduction, segment=segment):
+                touched[id(reduction)] = reduction
+                lines.setdefault(id(reduction), []).append(segment)
             case range():
                 draft.show(choice)
             case Reduction(position=position, patches=patches):
                 draft.undo(position, (patch.at for patch in patches))
-            case Lines(reduction=reduction):
-                touched[id(reduction)] = reduction
-    _show_touched(draft, touched, chosen)
+    for key, reduction in touched.items():
+        _show_lines(draft, reduction, lines[key])
 
 
-def _take_back(draft: Draft, dropped: Sequence[Choice], chosen: Sequence[Choice]) -> None:
-    """Take away again what did not fit; what is chosen stays."""
+def _take_back(draft: Draft, dropped: Sequence[Choice], lines: Mapping[int, list[Segment]]) -> None:
+    """Take away again what did not fit, the last first; what else is shown stays."""
     touched: dict[int, Reduction] = {}
     for choice in dropped:
         match choice:
@@ -574,14 +578,7 @@ def _take_back(draft: Draft, dropped: Sequence[Choice], chosen: Sequence[Choice]
                 draft.change(position, patches)
             case Lines(reduction=reduction):
                 touched[id(reduction)] = reduction
-    _show_touched(draft, touched, chosen)
-
-
-def _show_touched(draft: Draft, touched: Mapping[int, Reduction], chosen: Sequence[Choice]) -> None:
-    lines: dict[int, list[Segment]] = {key: [] for key in touched}
-    for choice in chosen:
-        if isinstance(choice, Lines) and id(choice.reduction) in lines:
-            lines[id(choice.reduction)].append(choice.segment)
+                lines[id(reduction)].pop()
     for key, reduction in touched.items():
         _show_lines(draft, reduction, lines[key])
 

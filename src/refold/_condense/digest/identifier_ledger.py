@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from heapq import nlargest
-from itertools import chain
+from itertools import chain, repeat
 from operator import itemgetter
 from string import ascii_letters
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -359,16 +359,15 @@ def _best_spellings(
     seen = Counter(chain.from_iterable([words for piece, words in of_pieces if not piece.own]))
     # an earlier plan chose these among all of an output: that they stand there tells more than one mention
     seen.update(chain.from_iterable([words for piece, words in of_pieces if _is_excerpt(piece)]))
-    last: dict[str, int] = {}  # the piece that holds a spelling last
-    for number, words in enumerate(words_of):
-        last.update(dict.fromkeys(words, number))
+    numbers = chain.from_iterable(map(repeat, range(len(pieces)), map(len, words_of)))
+    last = dict(zip(chain.from_iterable(words_of), numbers, strict=True))  # the piece that holds a spelling last
     spelled = [(raw, spelling) for raw in last if (spelling := SPELLINGS[raw]).word not in standing]
     passing: Set[str] = set()
     if len(spelled) + len(earlier) <= most:
-        unused = {spelling.word for raw, spelling in spelled if spelling.kind in UNUSED and raw not in used}
-        passing = unused.difference(
-            earlier, [spelling.word for raw, spelling in spelled if spelling.kind not in UNUSED or raw in used]
-        )
+        of_tools, others = set[str](), set(earlier)
+        for raw, spelling in spelled:
+            (of_tools if spelling.kind in UNUSED and raw not in used else others).add(spelling.word)
+        passing = of_tools - others
     late = [LATE * (piece.position + 1) / messages for piece in pieces]
     uses, sightings = used.get, seen.get  # a counter's own look-up is slow where it has nothing
     best: dict[str, _Candidate] = {}

@@ -80,12 +80,19 @@ PASSED = re.compile(
     r"All checks passed|Success:|Tests?:\s+\d+ passed|Compiled successfully",
     re.M,
 )
+# One of these stands in what it finds, or one of the next at the beginning of a line.
+MAY_PASS = (" pass", "SUCCESS", "0 errors", "no issues", "Success:", "Compiled", "test result")
+MAY_PASS_LINES = ("ok", "PASS", "OK")
 # A tool that was refused or not there says nothing about the work.
 NO_ERROR = re.compile(
     r"temporarily unavailable|doesn't want to (?:proceed|take this action)|user (?:rejected|declined|denied|cancel)|"
     r"\[Request interrupted|tool use was rejected|interrupted by (?:the )?user|(?:operation|command) (?:was )?aborted|"
     r"Cancelled:|Sibling tool call errored",
     re.I,
+)
+# One of these stands in what it finds, in small letters.
+MAY_BE_REFUSED = (
+    *("unavailable", "doesn't want", "user ", "interrupted", "rejected", "aborted", "cancelled:", "sibling tool"),
 )
 
 
@@ -390,7 +397,12 @@ def _last_line(text: str) -> str:
 @memoized
 def was_refused(result: ToolResult) -> bool:
     """Tell whether an output says that the call was refused or stopped."""
-    return any(NO_ERROR.search(piece) for piece in (result.text[:400], result.text[400:][-200:]))
+    text = result.text
+    return any(
+        NO_ERROR.search(piece)
+        for piece in (text[:400], text[400:][-200:])
+        if not piece.isascii() or any(map(piece.lower().__contains__, MAY_BE_REFUSED))
+    )
 
 
 @memoized
@@ -403,5 +415,8 @@ def code_of(result: ToolResult) -> int | None:
 def verdict_of(result: ToolResult) -> str:
     """Return what the output of a check says at its end: that it failed or passed, or nothing."""
     end = result.text[-AT_END:]
-    has_failed = any(map(end.__contains__, MAY_FAIL)) and FAILED.search(end)
-    return "failed" if has_failed else "passed" if PASSED.search(end) else ""
+    if any(map(end.__contains__, MAY_FAIL)) and FAILED.search(end):
+        return "failed"
+    may_pass = any(map(end.__contains__, MAY_PASS)) or end.startswith(MAY_PASS_LINES)
+    may_pass = may_pass or any(f"\n{sign}" in end for sign in MAY_PASS_LINES)
+    return "passed" if may_pass and PASSED.search(end) else ""
