@@ -7,9 +7,9 @@
 
 Three things are measured. (1) The check before each model call with `refold.Meter`, exact o200k counts: once cold,
 then after each of ten appended exchanges. (2) One pass without a model to half the size: with a meter that has checked
-the messages as they came, as an agent has it, and cold. Both as a multiple of `json.loads` of the same conversation,
-since machines differ. Each pass has a conversation of its own and an emptied memo of counts, so nothing is known that
-an agent would not know. (3) `import refold` in a fresh interpreter.
+the messages as they came, as an agent has it; once more after another exchange; and cold. The first is told as a
+multiple of `json.loads` of the same conversation, too, since machines differ. Each conversation begins with an emptied
+memo of counts, so nothing is known that an agent would not know. (3) `import refold` in a fresh interpreter.
 
 With `--shapes` one cold pass to a quarter is measured instead, for conversations that are hard to read quickly
 (`tools.sample_sessions.shapes`): seconds of processor time, tokens a second, the time as a multiple of one search for
@@ -105,8 +105,12 @@ def measure_check(tokens: int) -> dict[str, Any]:
 
 
 def measure_pass(policy: str, tokens: int, repeats: int) -> dict[str, Any]:
-    """Return the median milliseconds of a pass to half the size, with and without a meter, and of `json.loads`."""
+    """Return the median milliseconds of a pass to half the size, with and without a meter, and of `json.loads`.
+
+    `again` is a pass over the same messages and one more exchange, with the meter of the first.
+    """
     metered: list[float] = []
+    again: list[float] = []
     cold: list[float] = []
     loads, used = [], ""
     for seed in range(repeats):
@@ -118,12 +122,16 @@ def measure_pass(policy: str, tokens: int, repeats: int) -> dict[str, Any]:
         for end in range(1, len(messages) + 1):  # as an agent does, before every call
             meter.check(messages[:end])
         used = compacted(messages, policy, tokens // 2, meter, metered)
+        longer = messages + next(exchanges(97))
+        meter.check(longer)
+        compacted(longer, policy, tokens // 2, meter, again)
         forget()
         compacted(messages, policy, tokens // 2, None, cold)
     unit = median(loads)
     return {
         "metered": median(metered),
         "ratio": median(metered) / unit,
+        "again": median(again),
         "cold": median(cold),
         "loads": unit,
         "used": used,
@@ -249,6 +257,7 @@ def show(found: dict[str, Any], console: Console) -> None:
     for policy, by_size in found["pass"].items():
         rows.append((policy, *(f"{each['metered']:,.1f}" for each in by_size.values())))
         rows.append(("  times json.loads", *(f"{each['ratio']:.1f}x" for each in by_size.values())))
+        rows.append(("  once more, after one more exchange", *(f"{each['again']:,.1f}" for each in by_size.values())))
         rows.append(("  without a meter", *(f"{each['cold']:,.0f}" for each in by_size.values())))
         rows.append(("  share of the goal used", *(each["used"] for each in by_size.values())))
     goals = ", ".join(f"{ms:g} at {size}" for size, ms in GOALS["pass"].items())  # type: ignore[attr-defined]
