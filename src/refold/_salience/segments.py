@@ -213,7 +213,8 @@ def without_short_gaps(text: str, chosen: Collection[Segment]) -> list[Segment]:
 
 def extent(text: str, chosen: Collection[Segment]) -> str:
     """Return how much of a text segments are: "3 of 40 lines", or characters where parts of lines are among them."""
-    if all(_at_line(text, segment.start) and _at_line(text, segment.stop) for segment in chosen):
+    borders = {border for segment in chosen for border in (segment.start, segment.stop)}  # neighbors share theirs
+    if all(_at_line(text, border) for border in borders):
         lines = sum(text.count("\n", segment.start, segment.stop) + (segment.stop == len(text)) for segment in chosen)
         return f"{lines:,} of {text.count(chr(10)) + 1:,} lines"
     return f"{sum(segment.chars for segment in chosen):,} of {len(text):,} characters"

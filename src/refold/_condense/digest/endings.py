@@ -33,7 +33,16 @@ if TYPE_CHECKING:
     from refold.core.messages import MessageId
     from refold.core.transcript import Transcript
 
-__all__ = ["REVERTS", "carried_out", "outcome_lines", "rejected_turns", "rejections", "rejects"]
+__all__ = [
+    "REVERTING",
+    "REVERTS",
+    "carried_out",
+    "may_hold",
+    "outcome_lines",
+    "rejected_turns",
+    "rejections",
+    "rejects",
+]  # fmt: skip
 
 BEHIND = 12  # messages behind a turn in the middle of work in which it is answered
 MOST = 150  # lines of one sort that are looked for
@@ -64,6 +73,11 @@ REVERTS = re.compile(  # the work of the turn before
     r"scratch that|rückgängig|annule[rz]?\b|deshaz|desfaz|отмени)|元に戻|撤销|撤銷|되돌려",
     re.I,
 )
+# One of these stands in what it finds in ASCII, in small letters: most turns have none, and need no search.
+REVERTING = (
+    *("undid", "reverted", "rolled back", "threw away", "undo ", "revert ", "roll back", "scratch that"),
+    *("annule", "deshaz", "desfaz"),
+)
 REJECTS = re.compile(
     LEADS + r"(?:no(?:pe)?\b(?![^.!\n]{0,40}\b"
     r"(?:need|problem|worries|rush|more|fine|good|ok(?:ay)?|leave|keep|right)\b)|nah\b|wrong\b|incorrect\b|"
@@ -77,7 +91,10 @@ REJECTS = re.compile(
     r"non\b|faux\b|toujours (?:pas|le même)|ça ne (?:marche|fonctionne)|je voulais dire|"
     r"sigue (?:sin|igual)|no funciona|quise decir|me refería|não\b|errado|ainda (?:não|está)|quis dizer|"
     r"sbagliato|non funziona|intendevo|нет\b|неправильно|не (?:то|работает)\b|вс[её] (?:ещё|еще)|я имел|"
-    r"違|いいえ|まだ|そうじゃな|不对|不對|不是|错了|錯了|还是|還是|아니|틀렸|여전히|안 ?돼)|"
+    r"違|いいえ|まだ|そうじゃな|不对|不對|不是|错了|錯了|还是|還是|아니|틀렸|여전히|안 ?돼)",
+    re.I,
+)
+REJECTS_LATER = re.compile(  # behind its beginning
     r"\bstill (?:looks?|shows?|fails?|broken|wrong|not|the same|get(?:ting)?|see(?:ing)?|doesn|isn|have the)\b|"
     rf"\btry again\b|{REVERTS.pattern}",
     re.I,
@@ -122,7 +139,16 @@ def rejects(message: Message) -> bool:
     text = own_text(message)
     if asks(text):
         text = next(FIRST_SENTENCE.finditer(NO.sub("", text, count=1)))[0]
-    return not asks(text) and REJECTS.search(text[:LOOKED_AT]) is not None
+    if asks(text):
+        return False
+    text = text[:LOOKED_AT]
+    later = may_hold(text, ("still ", "try again", *REVERTING)) and REJECTS_LATER.search(text)
+    return bool(REJECTS.match(text) or later)
+
+
+def may_hold(text: str, words: tuple[str, ...]) -> bool:
+    """Tell quickly whether a text may hold one of these words; of what is not ASCII nothing is known."""
+    return not text.isascii() or any(map(text.lower().__contains__, words))
 
 
 def _how_rejected(message: Message, rejected: str) -> str:

@@ -16,7 +16,7 @@ from refold._condense.digest.agreement import WORD, goes_on
 from refold._condense.digest.announcements import HEADING
 from refold._condense.digest.answers import QUOTES, YES_NO, asks, closing_questions, last_question, question_before
 from refold._condense.digest.conclusions import BECAUSE, prose
-from refold._condense.digest.endings import REVERTS, carried_out
+from refold._condense.digest.endings import REVERTING, REVERTS, carried_out, may_hold
 from refold._condense.digest.gist import names_something, sentences_of_answer, tells
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.turns import turn_numbers
@@ -70,11 +70,7 @@ SETS = re.compile(  # how a user sets a value or makes a choice, where no pin sa
     re.I,
 )
 MAPS = re.compile(r"\w[ \t]+(?:->|→)[ \t]+\w")  # what goes where
-# One of these stands in what they find in ASCII, in small letters: most turns have none, and need no search.
-REVERTING = (
-    *("undid", "reverted", "rolled back", "threw away", "undo ", "revert ", "roll back", "scratch that"),
-    *("annule", "deshaz", "desfaz"),
-)
+# One of these stands in what it finds in ASCII, in small letters: most turns have none, and need no search.
 SETTING = (
     *("use", "need", "ought", "let", "go with", "'ll ", " will ", "make ", "i'd ", " would ", "want", "relevant"),
     *("necessary", "instead of", "good enough", "is fine", "nimm ", "verwende ", "wir ", "utilise", "garde", "usa "),
@@ -234,7 +230,7 @@ def _reverted(transcript: Transcript) -> dict[MessageId, int]:
     return {
         message.id: numbers[after.id]
         for message, after in pairwise(turns)
-        if _may_hold(text := own_text(after)[:LOOKED_AT], REVERTING) and REVERTS.search(text)
+        if may_hold(text := own_text(after)[:LOOKED_AT], REVERTING) and REVERTS.search(text)
     }
 
 
@@ -297,17 +293,12 @@ def _rulings(message: Message) -> tuple[str, ...]:
         for each in sentences_of(without_pasted(text))
         if len(sentence := each.strip()) <= RULING
         and (
-            MAPS.search(sentence)
+            (("->" in sentence or "→" in sentence) and MAPS.search(sentence))
             or (
-                (sentence in pinned or (_may_hold(sentence, SETTING) and SETS.search(sentence)))
+                (sentence in pinned or (may_hold(sentence, SETTING) and SETS.search(sentence)))
                 and (not asking or VOICE.search(sentence))
             )
         )
         and not (sentence.endswith(("?", "？")) or ASKING.match(sentence))
         and (len(sentence) if UNSPACED.search(sentence) else len(sentence.split())) >= FEWEST
     )
-
-
-def _may_hold(text: str, words: tuple[str, ...]) -> bool:
-    """Tell quickly whether a text may hold one of these words; of what is not ASCII nothing is known."""
-    return not text.isascii() or any(map(text.lower().__contains__, words))
