@@ -15,8 +15,10 @@ class SignRuns:
 
     def __init__(self, sign: str) -> None:
         self.pattern = re.compile(f"(?:{sign})+")
-        self.between = {code: " " for code in range(128) if not self.pattern.fullmatch(chr(code))}
+        self.blanked = bytes(code if self.pattern.fullmatch(chr(code)) else ord(" ") for code in range(256))
 
     def __call__(self, text: str) -> list[str]:
         """Return the runs of a text in order."""
-        return text.translate(self.between).split() if text.isascii() else self.pattern.findall(text)
+        if not text.isascii():
+            return self.pattern.findall(text)
+        return text.encode().translate(self.blanked).decode().split()  # bytes are translated quicker

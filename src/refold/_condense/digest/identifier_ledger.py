@@ -53,7 +53,7 @@ __all__ = [
 
 WORD = re.compile(r"[\w./@+~-]+")
 CUT_WORD = re.compile(rf"{WORD.pattern}\Z")
-BETWEEN = {code: " " for code in range(128) if not WORD.fullmatch(chr(code))}  # ASCII signs that no word holds
+BETWEEN = {code for code in range(128) if not WORD.fullmatch(chr(code))}  # ASCII signs that no word holds
 FIRST_BYTES = (0xC2, 0xE2)  # in UTF-8, of signs beyond ASCII that no word holds: U+0080 to 00BF and 2000 to 2FFF
 BLANKED = bytes(32 if code in BETWEEN or code in FIRST_BYTES else code for code in range(256))
 AROUND = "./-+@~"  # signs of identifiers that none begins or ends with
@@ -537,6 +537,4 @@ def _source_of_result(call: ToolCall | None, result: ToolResult) -> str:
 
 def _words(text: str) -> list[str]:
     """Return the words of a text: what stands between blanks and signs that no identifier holds."""
-    if text.isascii():
-        return text.translate(BETWEEN).split()
     return text.encode("utf-8", "surrogatepass").translate(BLANKED).decode("utf-8", "ignore").split()
