@@ -8,8 +8,6 @@ that asyncio defines between a transport and a protocol, and the `state` that AS
                  +--- plain: the head, and as many bytes as its content-length says, to httptools ---+
                  |                                                                                   |
     collect a head, at most 64 KB, for at most 20 s <--- the response is complete -------------------+
-                 |                                                                                   |
-                 +--- a plain head that is repeated, with its body, to `RepeatedRequests` -----------+
                  |
                  +--- the handshake of a WebSocket that is served here: all bytes to uvicorn's protocol for WebSockets
                  |
@@ -17,10 +15,11 @@ that asyncio defines between a transport and a protocol, and the `state` that AS
 
 A head is plain if it is HTTP/1.1 with a path, all its lines end alike, and it has one content-length or none. Most
 clients repeat their head with every request, except for the number in content-length: such a head is plain as well,
-and `known_head` is what the application has made of it. Such a request, if its body is there with its head, goes to the
-application without any parser (`RepeatedRequests`), and its body as it is (`take_body`). What arrives after the body of
-a plain request waits until its response is complete. httptools alone decides where the first request with a head ends;
-if it disagreed about the length, it would wait for a body and the request would time out.
+and `known_head` is what the application has made of it. The body of such a request, if it is there with its head, goes
+to the application as it is (`take_body`), and httptools gets the first line alone, as it has read the rest before.
+What arrives after the body of a plain request waits until its response is complete. httptools alone decides where the
+first request with a head ends; if it disagreed about the length, it would wait for a body and the request would time
+out.
 """
 
 from __future__ import annotations
@@ -31,8 +30,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import uvicorn
-
-from refold._gateway.server.repeated import RepeatedRequests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,7 +76,6 @@ class ClientConnection(asyncio.Protocol):
         self._body: bytes | None = None  # of the present request, where its parser did not get it
         self.on_data: Callable[[int], object] | None = None  # gets how many bytes of a WebSocket have arrived
         self.known_head: Any = None  # what the application remembers of the head for as long as it is repeated
-        self._known_scope: Scope | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._view = _TransportView(cast("asyncio.Transport", transport))
@@ -122,16 +118,10 @@ class ClientConnection(asyncio.Protocol):
             if self._waiting:
                 asyncio.get_running_loop().call_soon(self._read_head)  # when the application has returned
 
-    def remember(self, known: object, scope: Scope) -> None:
-        """Take what is `known_head` in requests that repeat the head of the present one, which came in this scope."""
+    def remember(self, known: object) -> None:
+        """Take what is `known_head` in requests that repeat the head of the present one."""
         if self._last_head is not None and self._last_head.after:
-            headers = [header for header in scope["headers"] if header[0] != b"content-length"]
-            self.known_head, self._known_scope = known, {**scope, "headers": headers}
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing of a request has arrived that is not answered."""
-        return not (self._requests or self._waiting or self._body_left)
+            self.known_head = known
 
     @property
     def can_watch(self) -> bool:
@@ -225,47 +215,31 @@ class ClientConnection(asyncio.Protocol):
                 self._await_head()
                 self._replace_parser(self.socket if _opens_socket(text) else self.strict, data)
                 return
-            self.known_head = self._known_scope = None
-            self._last_head, known = last, (end.end(), last.length)
+            self.known_head, self._last_head, known = None, last, (end.end(), last.length)
         start, length = known
         size = start + length
         self._waiting = data[size:]
         self._body_left = max(size - len(data), 0)
         self._requests = 1
         self._stop_timer()
-        if self._known_scope is not None and not self._body_left:
-            self._body = data[start:size]
-            self._repeated(self._known_scope).serve(self.take_body)
-            return
-        if isinstance(self._protocol, RepeatedRequests):
-            self._replace_protocol(self.fast(**self._arguments))
         self._view.join_next_writes()
-        self._protocol.data_received(data if size == len(data) else data[:size])
-
-    def _repeated(self, scope: Scope) -> RepeatedRequests:
-        """Return the protocol for requests that repeat the head which came in a scope; it has the connection now."""
-        protocol = self._protocol
-        if not isinstance(protocol, RepeatedRequests) or protocol.scope is not scope:
-            config = self._arguments["config"]
-            state, idle = self._arguments["server_state"], config.timeout_keep_alive
-            protocol = RepeatedRequests(config.loaded_app, scope, state, idle, lambda: self.is_idle)
-            self._replace_protocol(protocol)
-        return protocol
+        if self.known_head is not None and last is not None and not self._body_left:
+            self._body = data[start:size]
+            self._protocol.data_received(last.first_line)
+        else:
+            self._protocol.data_received(data if size == len(data) else data[:size])
 
     def _replace_parser(self, protocol: type[asyncio.Protocol], data: bytes) -> None:
         """Replace the fast parser, which has no request, for this data and the rest of the connection."""
+        previous = self._protocol
+        self._view = self._view.replaced()
+        previous.connection_lost(None)
         self._is_strict = True
-        self.known_head = self._known_scope = self._last_head = None  # whose heads are not compared
-        self._replace_protocol(protocol(**self._arguments))
+        self.known_head = self._last_head = None  # whose heads are not compared
+        self._protocol = protocol(**self._arguments)
+        self._protocol.connection_made(self._view)
         self._waiting = b""
         self._protocol.data_received(data)
-
-    def _replace_protocol(self, protocol: asyncio.Protocol) -> None:
-        """Give the connection to another protocol; the one before has no request, and no connection any more."""
-        previous, self._view = self._protocol, self._view.replaced()
-        previous.connection_lost(None)
-        self._protocol = protocol
-        protocol.connection_made(self._view)
 
     def _start_timer(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(self.seconds, self._close)
@@ -445,11 +419,15 @@ async def _no_application(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 class _PlainHead(NamedTuple):
-    """A plain head: the length of the body after it, and what stands before and after the number that says so."""
+    """A plain head: the length of the body after it, and what stands before and after the number that says so.
+
+    `first_line` is a head of that line alone.
+    """
 
     length: int
     before: bytes = b""
     after: bytes = b""
+    first_line: bytes = b""
 
     def repeated(self, data: bytes) -> tuple[int, int] | None:
         """Return where a head ends that is the same but for this number, and the length of its body; else None."""
@@ -484,4 +462,5 @@ def _plain_head(head: bytes) -> _PlainHead | None:
     stated = LENGTH.search(low)
     if not stated or lengths != 1:
         return None
-    return _PlainHead(int(stated[1]), head[: stated.start(1)], head[stated.end(1) :])
+    first_line = head[: head.index(b"\r\n")] + b"\r\n\r\n"
+    return _PlainHead(int(stated[1]), head[: stated.start(1)], head[stated.end(1) :], first_line)
