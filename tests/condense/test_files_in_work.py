@@ -72,7 +72,7 @@ def test_lines_of_the_file_in_work_stand_in_the_digest_as_the_file_has_them():
     known = [line for line in lines if line is not None]
     assert len(known) > 20
     assert None in lines  # a gap
-    assert {*known} <= {*SOURCE}
+    assert {*known} <= {*SOURCE, "    total_10 = 0"}
 
 
 def test_a_line_that_a_later_edit_replaced_is_not_among_them():
@@ -200,12 +200,43 @@ def test_a_client_that_knows_only_the_result_carries_the_lines_on():
     assert len(blocks(third)["src/prices.py"]) > 0.7 * len(before)
 
 
-def test_lines_that_stand_in_the_result_are_not_repeated():
+def test_lines_that_stand_in_the_result_are_repeated_only_between_two_others():
     result = compacted(session(read(), edit(SOURCE[10], "    total_10 = 0"), after=8), budget=9_000)
     others = texts([message for message in result if FILES_IN_WORK not in str(message["content"])])
     calls = json.dumps([message.get("tool_calls") for message in result])
-    lines = [line for line in blocks(result)["src/prices.py"] if line]
-    assert not [line for line in lines if line in others.split("\n") or line in calls]
+    lines = blocks(result)["src/prices.py"]
+    again = [at for at, line in enumerate(lines) if line and (line in others.split("\n") or line in calls)]
+    assert all(lines[at - 1] and lines[at + 1] for at in again)
+    assert len(again) < 3
+
+
+FUNCTIONS = [
+    line
+    for n in range(40)
+    for line in (f"def total_{n}(order):", *(f"    part_{n}_{m} = price_of(order, {m})" for m in range(30)), "")
+]
+
+
+def test_a_part_of_a_function_stands_behind_the_line_that_opens_it():
+    work = session(read(FUNCTIONS), edit(FUNCTIONS[20 * 32 + 15], "    part_20_14 = price_of(order, 14) * 2"))
+    lines = blocks(compacted(work))["src/prices.py"]
+    opened = ""
+    for line in filter(None, lines):
+        opened = line if line.startswith("def ") else opened
+        assert re.findall(r"\d+", line)[0] == re.findall(r"\d+", opened)[0], line
+
+
+def test_a_few_signs_do_not_stand_alone():
+    mixed = [line if n % 3 else f"zone_{n};;" for n, line in enumerate(SOURCE)]
+    lines = [
+        None,
+        *blocks(compacted(session(read(mixed), edit(SOURCE[10], "    total_10 = 0"))))["src/prices.py"],
+        None,
+    ]
+    assert any(line and line.startswith("zone_") for line in lines)
+    assert not [
+        line for at, line in enumerate(lines) if line and len(line) < 20 and not (lines[at - 1] or lines[at + 1])
+    ]
 
 
 def test_nothing_is_written_for_a_small_goal_or_where_no_file_was_touched():

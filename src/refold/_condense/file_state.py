@@ -119,9 +119,9 @@ class FileState:
                 for line in around:
                     line.number, line.numbered = None, ""
             lines = [*run.lines[:start], *view.lines, *run.lines[stop:]]
-            view = LineRun(
-                lines, run.start if start else min(run.start, view.start), numbered=view.numbered or run.numbered
-            )
+            guessed = run.start if start else min(run.start, view.start)
+            first = next((line.number - at for at, line in enumerate(lines) if line.number is not None), guessed)
+            view = LineRun(lines, first, numbered=view.numbered or run.numbered)
         self.runs = [*apart, view]
 
     def change(self, change: Change) -> None:

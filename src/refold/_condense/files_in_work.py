@@ -12,8 +12,10 @@ identifiers, so that `selection` does not find them. They are chosen by what is 
 2. A line is worth more in a file that was touched, or edited, later; more if an edit wrote it, for the newest text is
    the most likely anchor of the next edit; and more the rarer the words are that it and the lines around it share with
    what the assistant did lately and the user asked for. That is divided by its size.
-3. The best lines are taken until the room is filled, those aside that stand in the result anyway, and written file by
-   file in their order, the file touched last at the end, with a mark for each gap.
+3. The best lines are taken until the room is filled, those aside that stand in the result anyway, or that say too
+   little without their neighbours.
+4. They are written file by file in their order, the file touched last at the end, with a mark for each gap, and behind
+   a gap the line that opens what they stand in: the function, the class, the heading of a document.
 
 The section is data: the lines of each file are in a fence that is longer than any in them, and no line is taken that
 could begin a section, so that a digest can be read back (`digest.previous`). Where only the result of an earlier
@@ -31,6 +33,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from refold._condense.call_facts import arguments_of
+from refold._condense.digest.definitions import is_prose
 from refold._condense.digest.file_log import file_log
 from refold._condense.digest.previous import END, FILES_IN_WORK, GAP, OPENING, block_entries, block_entry, digests_in
 from refold._condense.digest.render import SMALL_GOAL, share_of
@@ -89,12 +92,26 @@ AGE, SOON = 0.35, 5  # power of a line's age in messages that divides its worth,
 CHARS, FRAME = 3.2, 3.0  # characters a token of code, and tokens of a line beside them, where a guess will do
 LONGEST = 400  # characters of a line that is worth its place
 FEWEST = 4  # lines of a file, with marks for gaps, that are worth its name and its fence
-BETWEEN = 2  # short lines that are taken along between two that are chosen
+BETWEEN, SHORT = 2, 50  # lines, and characters of them, that are taken along between two that are chosen
+SAYS = 30  # characters of a stretch of lines that is worth the marks around it
+ROUNDS = 3  # of choosing others in place of stretches that say less
+FAR = 400  # lines above a stretch that are searched for what it stands in
 TRIES, FULL = 4, 0.95  # of choosing, until so much of the room is filled
 WORDS_KNOWN = 32_768  # lines whose words are remembered
 WORD = re.compile(r"[^\W\d_]\w{2,}")
 RUNS = SignRuns(r"\w")  # of which words are parts: the same, without what stands before their first letter
 NO_LETTERS, SHORTEST = "0123456789_", 2
+# Lines that say what those below stand in, where these are further in, and headings of a document.
+OPENS = re.compile(
+    r"[ \t]*(?:(?:export|default|pub(?:\([a-z]+\))?|public|private|protected|internal|static|abstract|async|final|"
+    r"override|virtual)[ \t]+)*(?:def|class|func(?:tion)?|fn|struct|interface|type|trait|enum|impl|module|namespace|"
+    r"describe|it|test|resource|CREATE)\b|"
+    r"(?:export[ \t]+)?(?:const|let|var)[ \t]+\w+.*[({\[]$|"
+    r"[ \t]+(?!(?:if|for|while|switch|catch|return|else|with|try)\b)(?:[\w<>,\[\]?]+[ \t]+)*\w+\([^()]*\)[^=;]*\{$|"
+    r"[ \t]*(?:- )?\"?[\w.-]+\"?:(?:[ \t]*[{\[])?$|"
+    r"[.#@][\w-][^;]*\{$|\[[\w.\"-]+\]$"
+)
+TITLE = re.compile(r"#{1,4} \S")
 ROLES = re.compile(r"<\|[^|>]{1,40}\|>|</?(?:system|user|assistant|human|developer)>|\[/?(?:INST|SYS)\]", re.I)
 HEADINGS = ("## ", OPENING, END, LAST_REQUEST, REQUESTED)  # beginnings of lines that are parts of a digest
 
@@ -116,7 +133,10 @@ class FilesInWork:
     def __init__(self, files: Mapping[str, FileState], lately: frozenset[str], total: int) -> None:
         self.paths = tuple(files)
         self.edits = [state.last_edit for state in files.values()]  # the last message that changed each, or -1
-        self.runs = [[run.written() for run in state.in_order()] for state in files.values()]
+        in_order = [state.in_order() for state in files.values()]
+        self.runs = [[run.written() for run in runs] for runs in in_order]
+        self.texts = [[[line.text for line in run.lines] for run in runs] for runs in in_order]
+        self.openings: dict[tuple[int, int, int], int | None] = {}  # by file, run and place, those that were asked for
         self.candidates = _candidates(files, lately, total)
         self.lines = frozenset(line.text.strip() for line in self.candidates)
 
@@ -129,8 +149,8 @@ class FilesInWork:
         aim, best = float(room), ""
         chosen: list[Candidate] = []
         for _ in range(TRIES):
-            before, chosen = chosen, _within(free, aim)
-            if chosen == before:
+            before, chosen = chosen, self._telling(free, aim)
+            if chosen == before and best:
                 break
             text = self._written(chosen)
             size = count(text) if text else 0
@@ -141,18 +161,57 @@ class FilesInWork:
             aim *= room * (1 + FULL) / 2 / max(size, 1)
         return best
 
+    def _telling(self, free: Sequence[Candidate], room: float) -> list[Candidate]:
+        """Return the best lines that a room takes, of those that say something together with their neighbours."""
+        chosen: list[Candidate] = []
+        for _ in range(ROUNDS):
+            chosen = _within(free, room)
+            short = self._short(chosen)
+            if not short:
+                break
+            free = [line for line in free if (line.file, line.run, line.place) not in short]
+            chosen = [line for line in chosen if (line.file, line.run, line.place) not in short]
+        return chosen
+
+    def _short(self, chosen: Sequence[Candidate]) -> set[tuple[int, int, int]]:
+        """Return the places of chosen lines in stretches that say too little."""
+        short: set[tuple[int, int, int]] = set()
+        for (file, run), places in _places(chosen).items():
+            texts = self.texts[file][run]
+            for first, last in _stretches(texts, places):
+                if sum(len(line.strip()) for line in texts[first : last + 1] if line) < SAYS:
+                    short.update((file, run, place) for place in range(first, last + 1))
+        return short
+
+    def _opening(self, file: int, run: int, place: int) -> int | None:
+        """Return the place of the line that opens what a line stands in, None where none is known."""
+        key = file, run, place
+        if key not in self.openings:
+            self.openings[key] = _opening(self.texts[file][run], place, prose=is_prose(self.paths[file]))
+        return self.openings[key]
+
     def _written(self, chosen: Sequence[Candidate]) -> str:
-        places: dict[tuple[int, int], list[int]] = {}
-        for line in chosen:
-            places.setdefault((line.file, line.run), []).append(line.place)
+        places = _places(chosen)
         entries: list[str] = []
         # those that were only read first, then in the order of their last changes: the newest comes last
         for file in sorted(range(len(self.paths)), key=lambda file: (self.edits[file], -file)):
             written: list[str] = []
+            within = ""  # what the last lines written stand in
             for number, lines in enumerate(self.runs[file]):
-                for text in _with_gaps(lines, sorted(places.get((file, number), ()))):
-                    if text != GAP or written[-1:] != [GAP]:
-                        written.append(text)
+                texts, after = self.texts[file][number], 0
+                for first, last in _stretches(texts, places.get((file, number), [])):
+                    opening = self._opening(file, number, first)
+                    if first > after and written[-1:] != [GAP]:
+                        written.append(GAP)
+                    if opening is not None and (texts[opening] or "") != within:
+                        within = texts[opening] or ""
+                        if opening >= after:
+                            written.append(lines[opening] or "")
+                            written += [GAP] if opening < first - 1 else []
+                    written += [line for line in lines[first : last + 1] if line is not None]
+                    after = last + 1
+                if 0 < after < len(lines):
+                    written.append(GAP)
             if len(written) >= FEWEST:
                 entries.append(block_entry(self.paths[file], written, only_read=self.edits[file] < 0))
         return "\n".join([f"## {FILES_IN_WORK}", *entries]) if entries else ""
@@ -252,20 +311,52 @@ def _orders(line: str) -> bool:
     return bool(pins_of(line))
 
 
-def _with_gaps(lines: Sequence[str | None], places: Sequence[int]) -> Iterator[str]:
-    """Yield the lines at places in order, a few short lines between two of them, and a mark for each other gap."""
-    after = 0
-    for place in places:
-        between = lines[after:place]
-        telling = any(line is None or len(line.strip()) >= TELLING or line.startswith(HEADINGS) for line in between)
-        if after and len(between) <= BETWEEN and not telling:
-            yield from (line for line in between if line is not None)
-        elif between:
-            yield GAP
-        yield lines[place] or ""
-        after = place + 1
-    if after and after < len(lines):
-        yield GAP
+def _places(chosen: Iterable[Candidate]) -> dict[tuple[int, int], list[int]]:
+    """Return the places of lines in order, by file and run."""
+    places: dict[tuple[int, int], list[int]] = {}
+    for line in chosen:
+        places.setdefault((line.file, line.run), []).append(line.place)
+    return {run: sorted(found) for run, found in places.items()}
+
+
+def _stretches(lines: Sequence[str | None], places: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield first and last place of each stretch of chosen lines, with the few short lines between two of them."""
+    for number, place in enumerate(places):
+        if number == 0:
+            first = place
+        elif not _is_short(lines[places[number - 1] + 1 : place]):
+            yield first, places[number - 1]
+            first = place
+    if places:
+        yield first, places[-1]
+
+
+def _is_short(between: Sequence[str | None]) -> bool:
+    known = [line for line in between if line is not None]
+    return (
+        len(known) == len(between) <= BETWEEN
+        and sum(map(len, known)) <= SHORT
+        and all(len(line.strip()) < TELLING or (_can_stand(line) and not _orders(line)) for line in known)
+        and not any(line.startswith(HEADINGS) for line in known)
+    )
+
+
+def _opening(lines: Sequence[str | None], place: int, *, prose: bool) -> int | None:
+    """Return the place of the line that opens what a line stands in, None where none is known."""
+    indent = _indent(lines[place] or "")
+    for above in range(place - 1, max(place - FAR, 0) - 1, -1):
+        line = lines[above]
+        if line is None:
+            return None
+        if len(line) > LONGEST:
+            continue
+        if TITLE.match(line) if prose else line.strip() and _indent(line) < indent and OPENS.match(line):
+            return above if _can_stand(line) and not _orders(line) else None
+    return None
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def room_for_files(view: View, *, changed: bool) -> int:
