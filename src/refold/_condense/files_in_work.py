@@ -316,7 +316,7 @@ def _places(chosen: Iterable[Candidate]) -> dict[tuple[int, int], list[int]]:
     places: dict[tuple[int, int], list[int]] = {}
     for line in chosen:
         places.setdefault((line.file, line.run), []).append(line.place)
-    return {run: sorted(found) for run, found in places.items()}
+    return {run: sorted(numbers) for run, numbers in places.items()}
 
 
 def _stretches(lines: Sequence[str | None], places: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -21,8 +21,43 @@ def test_a_short_answer_has_its_question_and_a_long_or_plain_one_has_none():
 
 
 def test_a_number_stands_with_the_option_that_it_names():
-    assert asked("Which one do you want?\n1. Keep the store\n2. **Drop** it", "2").endswith("2. Drop** it")
+    assert asked("Which one do you want?\n1. Keep the store\n2. **Drop** it", "2").endswith("2. Drop it")
     assert asked("Which one do you want?\na) keep\nb) drop", "b") == "Which one do you want? b. drop"
+
+
+QUESTIONS = """Two things before I start.
+
+1. **Where** does the cache live?
+   a) in Redis
+   b) in each worker
+2. How long do entries live?
+   a) 5 minutes
+   b) until the next deploy
+
+Which do you want?"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "chosen"),
+    [
+        ("1a 2b", "1. Where does the cache live? a) in Redis; 2. How long do entries live? b) until the next deploy"),
+        ("1b, 2a", "1. Where does the cache live? b) in each worker; 2. How long do entries live? a) 5 minutes"),
+        ("1 and 2", "1. Where does the cache live?; 2. How long do entries live?"),
+        ("the second", "Which do you want? 2. How long do entries live?"),
+        ("Der erste bitte", "Which do you want? 1. Where does the cache live?"),
+        ("le deuxième", "Which do you want? 2. How long do entries live?"),
+        ("la segunda opción", "Which do you want? 2. How long do entries live?"),
+        ("1a 7b", ""),
+    ],
+)
+def test_answers_to_a_list_stand_with_the_questions_and_the_options_that_they_choose(answer, chosen):
+    question = asked(QUESTIONS, answer)
+    assert question == chosen
+
+
+def test_a_letter_stands_with_the_option_that_a_sentence_gives_it():
+    question = "Soll ich (a) die alte Tabelle behalten oder (b) sie löschen?"
+    assert asked(question, "b") == f"{question} (b) sie löschen"
 
 
 def test_the_digest_pairs_answers_that_left_and_those_that_stay():

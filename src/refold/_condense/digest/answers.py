@@ -29,6 +29,7 @@ __all__ = ["QUOTES", "YES_NO", "asks", "closing_questions", "last_question", "qu
 
 QUESTION = 240  # characters of a question that are quoted
 OPTION_LENGTH = 120  # characters of the option that a letter or number stands for
+ITEM_LENGTH = 60  # characters of each of several questions, and of the option that is chosen
 LOOKED_AT = 3_000  # characters at the end of an answer that are searched for a question
 LISTED_AT, NEAR_END = 900, 400  # characters at the end in which a list of questions stands, and the last of them
 SEVERAL = 3  # questions of such a list
@@ -43,7 +44,27 @@ QUESTION_MARKED = re.compile(  # not in the middle of a sentence, as where one i
 ASKS = re.compile(
     r"(?:now |and |also |please |ok(?:ay)?,? )*(?:can|could|would|will) you\b|(?:what|how|why|where|which|who)\b", re.I
 )
-CHOICE = re.compile(r"(?:option |number |#)?([a-z]|\d{1,2})[.)!]*", re.I)
+CHOICE = re.compile(
+    r"(?:option |number |variante? |opción |opção |#)?\(?([a-z]|\d{1,2})[.)!]*(?: please| bitte)?", re.I
+)
+ORDINALS = (  # words for the place of an option
+    "first former erste erstes ersten premier première primero primera primeiro primeira primo prima",
+    "second latter zweite zweites zweiten deuxième second seconde segundo segunda secondo seconda",
+    "third dritte dritter drittes dritten troisième tercero tercera terceiro terceira terzo terza",
+)
+ORDINAL = re.compile(
+    r"(?:(?:i['’]?d )?(?:take |go with |use |let['’]?s (?:do|go with) )?)"
+    r"(?:the |die |das |den |der |la |le |el |o |a |il )"
+    r"(\w{4,10})(?: (?:one|option|variante?|opción|opção|opzione))?[.!]*(?: please| bitte)?",
+    re.I,
+)
+ONE_CHOSEN = r"\d{1,2}[.):]?(?: ?[a-h](?![^\W\d_]))?"  # "2", "1a", "1) b"
+SEVERAL_CHOSEN = re.compile(
+    rf"\(?{ONE_CHOSEN}\)?(?:(?:\s*[,;/&+]\s*|\s+(?:and |und |et |y |e )?)\(?{ONE_CHOSEN}\)?)+[.! ]*(?:please|bitte)?",
+    re.I,
+)
+CHOSEN = re.compile(ONE_CHOSEN, re.I)
+INLINE = re.compile(r"\(([a-hA-H]|\d)\) ?([^()\n]+?)(?=,? (?:or|oder|ou|o|and|und|et|y|e) \(|[,;] \(|[?？.;]|$)", re.M)
 YES_NO = re.compile(
     r"(?:yes|yeah|yep|yup|no|nope|nah|not|sure|ok(?:ay)?|ja|nein|klar|oui|non|sí|si|sim|não|sì|да|нет|はい|いいえ|好|可以|不|"
     r"是|否|네|예|아니)(?![^\W_])|(?:はい|いいえ|好|可以|不|是|否|네|예|아니)",
@@ -158,11 +179,56 @@ def _answers(answer: str, question: str, asking: Message) -> bool:
 
 
 def _with_option(question: str, asking: Message, answer: str) -> str:
-    """Return a question with the option that a number or a letter stands for."""
-    choice = CHOICE.fullmatch(answer)
-    if choice is None:
-        return question
-    option = re.search(rf"^[\s>*-]*\(?{choice[1]}[.):*]+\s*(.+)$", text_of(asking), re.M | re.I)
-    if option is None:
-        return question
-    return f"{question} {choice[1]}. {one_line(option[1].strip('* '), OPTION_LENGTH).translate(QUOTES)}".lstrip()
+    """Return a question with the options that numbers, letters or words such as "the second" stand for."""
+    text = text_of(asking)[-LOOKED_AT:]
+    choices = _choices(answer)
+    if len(choices) == 1 and (option := _option(text, choices[0])):
+        return f"{question} {choices[0]}. {_short_option(option, OPTION_LENGTH)}".lstrip()
+    if len(choices) == 1 and (inline := [each for each in INLINE.findall(text) if each[0].lower() == choices[0]]):
+        return f"{question} ({choices[0]}) {_short_option(inline[-1][1], OPTION_LENGTH)}".lstrip()
+    chosen = [_of_several(text, each) for each in choices] if len(choices) > 1 else []
+    return "; ".join(chosen) if chosen and all(chosen) else question
+
+
+def _choices(answer: str) -> list[str]:
+    """Return what an answer chooses by number, letter or ordinal: "2", "the second" or "1a 2b"; else nothing."""
+    if choice := CHOICE.fullmatch(answer):
+        return [choice[1].lower()]
+    if ordinal := ORDINAL.fullmatch(answer):
+        word = ordinal[1].lower()
+        return [str(number) for number, words in enumerate(ORDINALS, 1) if word in words.split()][:1]
+    return (
+        [re.sub(r"[^\da-h]", "", each.lower()) for each in CHOSEN.findall(answer)]
+        if SEVERAL_CHOSEN.fullmatch(answer)
+        else []
+    )
+
+
+def _of_several(text: str, choice: str) -> str:
+    """Return the question or the option that a number stands for, with its option where a letter follows: "1a"."""
+    number, letter = choice.rstrip("abcdefgh"), choice.lstrip("0123456789")
+    item = _item(text, number)
+    title = _short_option(item.partition("\n")[0], ITEM_LENGTH)
+    option = _option(item.partition("\n")[2], letter) if letter else ""
+    if letter and not option:
+        return ""
+    return (
+        f"{number}. {title} {letter}) {_short_option(option, ITEM_LENGTH)}"
+        if letter
+        else title and f"{number}. {title}"
+    )
+
+
+def _item(text: str, number: str) -> str:
+    """Return the last item of a numbered list with this number, with the lines below it."""
+    items = re.findall(rf"^[ \t>*#-]*\(?{number}[.):*]+\s*(.+(?:\n(?![ \t>*#-]*\(?\d{{1,2}}[.):*]+\s).*)*)", text, re.M)
+    return items[-1] if items else ""
+
+
+def _option(text: str, choice: str) -> str:
+    options = re.findall(rf"^[\s>*-]*\(?{choice}[.):*]+\s*(.+)$", text, re.M | re.I)
+    return options[-1] if options else ""
+
+
+def _short_option(text: str, length: int) -> str:
+    return one_line(text.strip("* ").replace("**", ""), length).translate(QUOTES)
