@@ -87,7 +87,7 @@ MAY_PASS_LINES = ("ok", "PASS", "OK")
 NO_ERROR = re.compile(
     r"temporarily unavailable|doesn't want to (?:proceed|take this action)|user (?:rejected|declined|denied|cancel)|"
     r"\[Request interrupted|tool use was rejected|interrupted by (?:the )?user|(?:operation|command) (?:was )?aborted|"
-    r"Cancelled:|Sibling tool call errored",
+    r"Cancelled:|Operation Cancelled|Tool execution aborted|Sibling tool call errored",
     re.I,
 )
 # One of these stands in what it finds, in small letters.
