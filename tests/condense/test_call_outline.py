@@ -55,6 +55,12 @@ def test_a_long_line_of_commands_is_told_by_its_main_part_and_others_that_have_r
         ("===== 3 passed, 1 failed in 2s =====\nE   ValueError: bad", "3 passed, 1 failed; E ValueError: bad"),
         ("src/a.py:3: x\nsrc/b.py:4: y", "2 files: src/a.py, src/b.py"),
         ("make: *** No rule\nexit code 2", "exit code 2; make: *** No rule"),
+        (
+            "Chunk ID: 2b3c81\nWall time: 0.1 seconds\nProcess exited with code 0\nOriginal token count: 6\nOutput:\n"
+            "## main...origin/main\n",
+            "exit code 0; ## main...origin/main",
+        ),
+        ("Exit code: 0\nWall time: 0.1 seconds\nOutput:\n", "exit code 0"),
         ("", ""),
     ],
 )

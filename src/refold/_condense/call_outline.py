@@ -70,6 +70,10 @@ DEFINING = ("class", "def", "fn", "func", "struct", "interface", "trait", "enum"
 EXIT = re.compile(
     r"(?:exit(?:ed with)?(?: status| code)?|returncode|exit_code)[\"' ]*[:=]?[ >]*(-?\d{1,3})\b(?! ?(?:ms|s\b))", re.I
 )
+REPORTED = re.compile(  # what Codex says of a command before what it printed
+    r"(?:(?:Chunk ID|Exit code|Wall time|Process exited|Process running|Original token count|Total output lines|"
+    r"Session ID)\b[^\n]*\n)+Output:\n"
+)
 MARKS = re.compile(
     r"```+|~~~+|</?(?:system|user|assistant|tool|human|instructions?|developer|summary)\b[^>]*>|<\|[^|>]{1,40}\|>|"
     r"\[/?(?:INST|SYS|compaction summary|conversation summary|system|summary)[^\]]*\]",
@@ -103,7 +107,7 @@ def content_summary(result: ToolResult) -> str:
     """Return how much an output was and what it held."""
     what = content_line(result.text, error=result.is_error)
     detail = f": {what}" if what else ""
-    return f"{_size(result.text)}{detail}"
+    return f"{_size(_printed(result.text))}{detail}"
 
 
 def call_line(call: ToolCall | None, result: ToolResult | None = None) -> str:
@@ -153,8 +157,9 @@ def command_line(command: str, telling: str) -> str:
 def content_line(text: str, *, error: bool = False) -> str:
     """Return in a few words what an output holds: how it ended, its first error, or what sort of content it is."""
     code = exit_code(text)
-    head = grapheme_prefix(text, LOOKED_AT)
     ended = f"exit code {code}" if code is not None else ""
+    text = _printed(text)
+    head = grapheme_prefix(text, LOOKED_AT)
     end = grapheme_suffix(text, AT_END)
     counted = ", ".join(TESTS.findall(end)[:4]) if _any(COUNTED, end) else ""
     wrong = first_error(text) if error or code or "failed" in counted else ""
@@ -170,6 +175,12 @@ def content_line(text: str, *, error: bool = False) -> str:
         return f"{len(files)} files: {', '.join(list(files)[:NAMES])}"
     opening = next((line for line in head.split("\n") if line.strip(" \t{}[]()<>#*-=/")), "")
     return "; ".join(filter(None, (ended, one_line(opening, 80))))
+
+
+def _printed(text: str) -> str:
+    """Return what a command printed, without what a harness reports of it first."""
+    reported = REPORTED.match(text)
+    return text[reported.end() :] if reported else text
 
 
 def exit_code(text: str) -> int | None:
