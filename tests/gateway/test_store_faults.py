@@ -323,7 +323,10 @@ def stopped():
             os.kill(number, signal.SIGCONT)
 
 
-def test_a_gateway_whose_database_does_not_answer_ends_all_the_same(postgres_url, stopped):  # noqa: F811
+@pytest.mark.parametrize(
+    "signals", [[signal.SIGTERM], [signal.SIGINT], [signal.SIGINT] * 2], ids=["one", "key", "twice"]
+)
+def test_a_gateway_whose_database_does_not_answer_ends_all_the_same(postgres_url, stopped, signals):  # noqa: F811
     with (
         ScriptedProvider() as provider,
         serving(provider.openai_url, "--window", "8k", "--store", postgres_url) as (process, url),
@@ -331,5 +334,7 @@ def test_a_gateway_whose_database_does_not_answer_ends_all_the_same(postgres_url
         assert call(url, body=chat(10))[1]["x-refold-done"] == "compacted"
         stopped(postgres_url)
         assert call(url, body=chat(10, 401))[1]["x-refold-unsaved"] == "1"
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(40) == -signal.SIGTERM
+        for number in signals:
+            process.send_signal(number)
+            time.sleep(0.3)
+        assert process.wait(40) == -signals[0]

@@ -139,6 +139,7 @@ class Gateway:
         self._retention_task: asyncio.Task[None] | None = None
         self._lifespan_router = Router(lifespan=self._lifespan)
         self.failed: Exception | None = None  # why startup failed
+        self.left_store = False  # at its end the store did not answer, and threads still wait for it
         self.draining = False  # requests that run are answered, and no others taken
         self.running = 0  # requests
         self.owns_process = False  # plans are made in another one, so that none delays a request
@@ -183,6 +184,7 @@ class Gateway:
             await closing
         else:  # a database that is stopped, or a network that loses all, is not waited for without end
             log_event(logging.ERROR, "ends without its store, which does not answer")
+            self.left_store = True
         self.metrics.tell_others()
 
     async def _tell_figures(self) -> None:

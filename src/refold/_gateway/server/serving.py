@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import signal
 import socket
 import ssl
 import sys
@@ -25,7 +26,7 @@ from refold._text.urls import without_secrets
 from refold.errors import RefoldError, StoreError, UsageError
 
 if TYPE_CHECKING:
-    from types import TracebackType
+    from types import FrameType, TracebackType
     from typing import Self
 
     from refold._gateway.settings import GatewaySettings
@@ -53,6 +54,12 @@ class _Server(uvicorn.Server):
         self.drain = drain
         self._gateway = gateway
         self._end = 0.0
+        self._signal: int | None = None  # the last one that came
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Take a signal that ends the gateway."""
+        self._signal = sig
+        super().handle_exit(sig, frame)
 
     async def on_tick(self, counter: int) -> bool:
         """Return whether to stop: after a signal, once no request runs or their time is over."""
@@ -77,6 +84,17 @@ class _Server(uvicorn.Server):
         if self._gateway.owns_process:
             gc.freeze()  # what exists by now stays, and need not be searched again and again for garbage
         self.ready.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End all connections and the gateway; a process of its own ends here where Python would wait for the store.
+
+        It joins all threads before it ends, and no one can end a thread that waits for a database.
+        """
+        await super().shutdown(sockets)
+        gateway = self._gateway
+        if gateway.owns_process and self._signal is not None and (gateway.left_store or self.force_exit):
+            signal.signal(self._signal, signal.SIG_DFL)
+            os.kill(os.getpid(), self._signal)
 
     def _renew_certificate(self) -> None:
         """Use a certificate that has replaced the one in use, for connections from now on.
