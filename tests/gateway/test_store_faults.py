@@ -6,6 +6,8 @@ import logging
 import os
 import signal
 import sqlite3
+import subprocess
+import sys
 import time
 
 import pytest
@@ -338,3 +340,32 @@ def test_a_gateway_whose_database_does_not_answer_ends_all_the_same(postgres_url
             process.send_signal(number)
             time.sleep(0.3)
         assert process.wait(40) == -signals[0]
+
+
+AGENT = """
+import json, os, urllib.request
+from tests.gateway.scripted_upstream import chat
+for size in (400, 401):
+    request = urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions",
+        json.dumps(chat(10, size)).encode(), {"content-type": "application/json"})
+    print(urllib.request.urlopen(request).headers["x-refold-unsaved"], flush=True)
+    input()
+raise SystemExit(7)
+"""
+
+
+def test_a_command_whose_gateways_database_does_not_answer_ends_all_the_same(postgres_url, stopped):  # noqa: F811
+    words = ["run", "--window", "8k", "--store", postgres_url, "--", sys.executable, "-c", AGENT]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
+    with ScriptedProvider() as provider:
+        environment = {**os.environ, "OPENAI_BASE_URL": provider.openai_url}
+        with subprocess.Popen([sys.executable, "-m", "refold", *words], env=environment, **pipes) as process:
+            try:
+                assert process.stdout.readline() == "None\n"
+                stopped(postgres_url)
+                process.stdin.write("\n")
+                assert process.stdout.readline() == "1\n"
+                process.stdin.write("\n")
+                assert process.wait(40) == 7
+            finally:
+                process.kill()

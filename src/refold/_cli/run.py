@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any
@@ -69,6 +70,9 @@ def command(words: tuple[str, ...], acts: dict[str, Any]) -> int:
     click.echo(f"refold: {_report(metrics)}", err=True)
     if not metrics.total_requests + metrics.total_refused:
         click.echo(f"refold: {words[0]} {UNUSED}", err=True)
+    if gateway.gateway.left_store:  # Python would wait for the threads that wait for it
+        sys.stderr.flush()
+        os._exit(code)
     return code
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Serving", "address_of", "check_certificate", "listening_socket"]
 
+JOIN = 0.1  # seconds between two looks whether a thread that ends waits for its store
 STOP = 5.0  # seconds for requests when a gateway in a thread is stopped
 GC_THRESHOLD = 20_000  # objects between two searches for garbage; Python's 700 cost a tenth of the time of a request
 LOOK = 20  # ticks of a tenth of a second between two looks whether the certificate was replaced
@@ -181,11 +182,15 @@ class Serving:
             raise UsageError("the gateway could not be started") if error is None else _startup_error(error) from error
 
     def stop(self) -> None:
-        """Stop the thread of `start` once running requests are done, or after five seconds."""
+        """Stop the thread of `start` once running requests are done, or after five seconds.
+
+        It is left to itself where the gateway's store does not answer.
+        """
         self._server.drain = min(self._server.drain, STOP)
         self._server.should_exit = True
         if self._thread is not None:
-            self._thread.join()
+            while self._thread.is_alive() and not self.gateway.left_store:
+                self._thread.join(JOIN)
             self._thread = None
 
     def __enter__(self) -> Self:
