@@ -166,7 +166,7 @@ def test_a_task_that_was_in_progress_when_its_turn_was_answered_is_told_as_not_m
         "todos": [{"content": text, "status": how} for text, how in (("read", "completed"), ("mend", "in_progress"))]
     }
     lines = told("u: go", f"a: x | TodoWrite({json.dumps(todos)}) as c1", "t: c1 = ok", "a: Done.", "u: Now the notes.")
-    assert "to-do list: 1 of 2 done, 1 not marked when its turn was answered (list of turn 1): read" in lines
+    assert "to-do list: 1 of 2 done (list of turn 1): read; not marked when its turn was answered: mend" in lines
     assert not any(each.startswith("to do: ") for each in lines)
 
 

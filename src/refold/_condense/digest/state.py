@@ -140,9 +140,11 @@ def _to_do(transcript: Transcript) -> Iterator[str]:
     whole = len(tasks.done) + len(tasks.remaining)
     # what was in progress when its turn ended was done or given up, and only the list does not say so
     over = [line for line in tasks.remaining if ended and of_turn and line.endswith(IN_PROGRESS)]
-    left = f", {len(over)} not marked when its turn was answered" if over else ""
-    if tasks.done:
-        yield f"{LISTED}{len(tasks.done)} of {whole} done{left}{of_turn}: {_ending('; '.join(tasks.done))}"
+    done = f": {_ending('; '.join(tasks.done))}" if tasks.done else ""
+    names = _ending("; ".join(line.removesuffix(IN_PROGRESS) for line in over))
+    left = f"; not marked when its turn was answered: {names}" if over else ""
+    if done or left:
+        yield f"{LISTED}{len(tasks.done)} of {whole} done{of_turn}{done}{left}"
     open_still = (line for line in tasks.remaining if line not in over)
     yield from (f"{TODO}{line}{of_turn}" for line in open_still)
 
