@@ -269,6 +269,16 @@ def test_a_check_that_went_well_when_it_was_called_in_another_way_says_how():
     assert line.endswith("(went well later: as bash `uv run pytest -q`)")
 
 
+def test_a_check_that_went_well_after_what_it_needs_says_that_and_no_file_that_was_changed_meanwhile():
+    transcript = talk(
+        "u: go", f"a: x | {command('pnpm test')} as c", "t: c = Expected version: >=20\nexit code 1",
+        "a: x | edit(a.py) as e", "t: e = ok",
+        f"a: y | {command('nvm use >/dev/null && node -v && pnpm test')} as d", "t: d = 3 passed\nexit code 0",
+    )  # fmt: skip
+    (line,) = solved_checks(view_of(transcript))
+    assert line.endswith("(went well later: after `nvm use >/dev/null`)")
+
+
 def test_a_call_that_failed_in_several_ways_says_how_mostly_and_how_the_last_time():
     errors = ("no such table", "no such table", "no such column", "disk full")
     lines = ["u: go"]

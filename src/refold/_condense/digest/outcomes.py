@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from refold._condense.call_facts import is_shell, subject, writes
 from refold._condense.call_outline import call_line, exit_code, first_error, one_line
 from refold._condense.digest.failures import failing, failing_places, failure_line
-from refold._condense.digest.remedies import remedy
+from refold._condense.digest.remedies import preparation, remedy
 from refold._condense.digest.targets import WRITE, Target, target_of, targets_of
 from refold._condense.digest.turns import turn_ends, turns_at, turns_in_work
 from refold._condense.file_views import is_scratch, took_effect
@@ -319,8 +319,9 @@ def _solved(view: View, at: int, call: ToolCall, result: ToolResult, since: Sequ
         for path in writes(other)
         if not (is_scratch(path) or GIT.search(path))
     ]
-    lines = (call_line(other) for other, _ in answered(view, [messages[place]]) if passing in targets_of(other))
-    return f"{PASSED_LATER}{remedy(messages, changed, call_line(call), next(lines, ''))})"
+    passed = next((other for other, _ in answered(view, [messages[place]]) if passing in targets_of(other)), None)
+    line, prepared = (call_line(passed), preparation(call, passed)) if passed else ("", "")
+    return f"{PASSED_LATER}{remedy(messages, changed, call_line(call), line, prepared)})"
 
 
 def meant_to_fail(view: View, position: int, call: ToolCall) -> bool:

@@ -5,8 +5,10 @@ That something "went well later" helps nobody who meets the same error again. Wh
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from refold._condense.call_facts import is_shell, subject
 from refold._condense.call_outline import one_line
 from refold._condense.digest.announcements import SENTENCE, announces
 from refold._condense.digest.conclusions import LEADS, prose
@@ -14,30 +16,46 @@ from refold._condense.digest.conclusions import LEADS, prose
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from refold.core.messages import Message
+    from refold.core.messages import Message, ToolCall
 
-__all__ = ["announced", "remedy"]
+__all__ = ["announced", "preparation", "remedy"]
 
 WORDS = 110  # characters of what the assistant said of a change
 FEWEST_WORDS = 3  # of an announcement; fewer say nothing
-FILES = 3  # changed files that are named
+FILES = 3  # changed files that are named; of more their number
+PARTS = re.compile(r"\s*(?:&&|\|\||;|\n)\s*")  # what stands between the commands of a line
+PREPARES = re.compile(r"\b(?:use|activate|install|ci|sync)\b|^(?:source|export|\.)\s")  # what a command needs to run
 BACK, FAR = 2, 12  # messages before the first change, and before the last, in which it may be announced
 
 
-def remedy(messages: Sequence[Message], changed: Sequence[tuple[int, str]], call: str, passed: str) -> str:
-    """Return what made a call go well: files that were changed, each with its position, else the call that passed.
+def preparation(failed: ToolCall, passed: ToolCall) -> str:
+    """Return the last command that prepares what went well and stood not in what failed, or nothing."""
+    if not (is_shell(failed) and is_shell(passed)):
+        return ""
+    before = subject(failed)[0]
+    parts = PARTS.split(subject(passed)[0])[:-1]
+    return next((one_line(each, WORDS) for each in reversed(parts) if PREPARES.search(each) and each not in before), "")
 
-    What the assistant said before the last of a few changes says what they are. Nothing where the same call went well
-    without a change.
+
+def remedy(
+    messages: Sequence[Message], changed: Sequence[tuple[int, str]], call: str, passed: str, prepared: str = ""
+) -> str:
+    """Return what made a call go well: what prepared it, or files that were changed, each with its position.
+
+    Else it is the call that passed. What the assistant said before the last of a few changes says what they are.
+    Nothing where the same call went well without a change.
     """
+    if prepared:
+        return f": after `{prepared.replace('`', chr(39))}`"
     if not changed:
         return f": as {passed}" if passed and passed != call else ""
     names = list(dict.fromkeys(path.replace("\\", "/").rsplit("/", 1)[-1] for _, path in changed))
-    more = f" and {len(names) - FILES} more" if len(names) > FILES else ""
+    if len(names) > FILES:
+        return f": {len(names)} files changed"
     last = changed[-1][0]
-    near = messages[max(changed[0][0] - BACK, last - FAR, 0) : last + 1] if len(names) <= FILES else ()
+    near = messages[max(changed[0][0] - BACK, last - FAR, 0) : last + 1]
     words = next((words for each in reversed(near) if (words := announced(each, WORDS))), "")
-    return f": {', '.join(names[:FILES])}{more} changed{f', {chr(34)}{words}{chr(34)}' if words else ''}"
+    return f": {', '.join(names)} changed{f', {chr(34)}{words}{chr(34)}' if words else ''}"
 
 
 def announced(message: Message, length: int) -> str:
