@@ -214,6 +214,16 @@ def test_of_an_error_that_came_again_in_what_stays_the_last_run_is_told_and_not_
     assert found["## Open errors"] == ["- bash `pytest -q` → failed: 1 failed: test_b (turn 1)"]
 
 
+def test_an_error_whose_output_stays_is_not_open_where_the_run_that_went_well_has_left():
+    def run(n, said, command="pytest -q"):
+        return f'a: x | bash({{"command": "{command}"}}) as c{n}', f"t: c{n} = {said}"
+
+    work = talk("u: go", *run(1, "1 failed: test_a"), *run(2, "3 passed", "pytest -q 2>&1"), "a: I go on.")
+    failed, passed, end = work.messages[1:3], work.messages[3:5], work.messages[5:]
+    assert "## Open errors" in digest_text(view_of(work), end, staying=failed)
+    assert "## Open errors" not in digest_text(view_of(work), passed, staying=(*failed, *end))
+
+
 def test_the_heads_of_identifiers_are_names_of_files_on_windows_too():
     names = " ".join(f"load_items{n}(save_items{n})" for n in range(4))
     path = json.dumps({"path": "D:\\shop\\src\\store.py"})

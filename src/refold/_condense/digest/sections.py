@@ -144,10 +144,9 @@ def _own(
     ended = outcome_lines(transcript, staying)
     fuller = first_among(outcome_lines(transcript, staying, full=True)) if in_full else ()
     yield Section(ENDED, first_among(ended), 0.15, newest_first=True, by_turn=True, fuller=fuller)
-    went_well = passed_calls(view, staying)
+    went_well = [*passed_calls(view, staying), *passed_calls(view, messages)]
     below = [end for end in outcomes(view, staying, went_well) if end.failed]
     again = [end.target for end in below]  # that says what is wrong now
-    went_well += passed_calls(view, messages)
     ends = outcomes(view, messages, went_well)
     wrong = [
         end
