@@ -79,7 +79,7 @@ SHORT = 4
 NUMBERED = re.compile(r"[A-Z][A-Za-z]{0,3}\d{1,3}|(?=[0-9A-F]*\d)[0-9A-F]{6}")
 VERSIONED = re.compile(r"(?:[\w-]+/)?[\w.-]+@\^?\d[\w.]*$")
 WEB = re.compile(r"web|fetch|brows|url|http|^code_?search")  # in names of tools
-CUT_LINE = re.compile(r"…")  # in a line of a call that is not whole
+CUT = "…"  # in a line of a call that is not whole
 FILE = re.compile(r"[\w-]\.[A-Za-z]\w{,4}\b")  # in such a line
 SEVERAL = 4  # identifiers that are worth a line of their own
 IN_CONTEXT = ("path", "words", "url", "id", "number")  # kinds that what stands around them decides on
@@ -532,7 +532,7 @@ def _source_of_result(call: ToolCall | None, result: ToolResult) -> str:
     """Return the files of which a command shows parts, else its line; nothing where that is cut and names no file."""
     parts = displayed_by(command_of(call)) if call and is_shell(call) else ()
     line = ", ".join(dict.fromkeys(path for path, *_ in parts)) or call_line(call, result)
-    return MESSAGES if CUT_LINE.search(line) and not FILE.search(line) else line
+    return MESSAGES if CUT in line and not FILE.search(line) else line
 
 
 def _words(text: str) -> list[str]:

@@ -92,7 +92,7 @@ NO_ERROR = re.compile(
 )
 # One of these stands in what it finds, in small letters.
 MAY_BE_REFUSED = (
-    *("unavailable", "doesn't want", "user ", "interrupted", "rejected", "aborted", "cancelled:", "sibling tool"),
+    *("unavailable", "doesn't want", "user ", "interrupted", "rejected", "aborted", "cancelled", "sibling tool"),
 )
 
 

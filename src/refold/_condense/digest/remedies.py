@@ -12,6 +12,7 @@ from refold._condense.call_facts import is_shell, subject
 from refold._condense.call_outline import one_line
 from refold._condense.digest.announcements import SENTENCE, announces
 from refold._condense.digest.conclusions import LEADS, prose
+from refold._condense.shell_commands import statements
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +24,6 @@ __all__ = ["announced", "preparation", "remedy"]
 WORDS = 110  # characters of what the assistant said of a change
 FEWEST_WORDS = 3  # of an announcement; fewer say nothing
 FILES = 3  # changed files that are named; of more their number
-PARTS = re.compile(r"\s*(?:&&|\|\||;|\n)\s*")  # what stands between the commands of a line
 PREPARES = re.compile(r"\b(?:use|activate|install|ci|sync)\b|^(?:source|export|\.)\s")  # what a command needs to run
 BACK, FAR = 2, 12  # messages before the first change, and before the last, in which it may be announced
 
@@ -32,9 +32,9 @@ def preparation(failed: ToolCall, passed: ToolCall) -> str:
     """Return the last command that prepares what went well and stood not in what failed, or nothing."""
     if not (is_shell(failed) and is_shell(passed)):
         return ""
-    before = subject(failed)[0]
-    parts = PARTS.split(subject(passed)[0])[:-1]
-    return next((one_line(each, WORDS) for each in reversed(parts) if PREPARES.search(each) and each not in before), "")
+    before = [words for _, words in statements(subject(failed)[0])]
+    parts = [" ".join(words) for _, words in statements(subject(passed)[0])[:-1] if words not in before]
+    return next((one_line(part, WORDS) for part in reversed(parts) if PREPARES.search(part)), "")
 
 
 def remedy(
