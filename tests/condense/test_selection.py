@@ -53,7 +53,7 @@ def test_lines_that_are_needed_come_back_whole_with_markers_for_what_is_left_out
 
 
 def test_the_goal_is_met_and_used():
-    for goal in (14_000, 11_000, 8_000, 6_000, 4_000):
+    for goal in (14_000, 12_000, 10_000, 8_000, 6_000, 5_000, 4_000):
         assert 0.9 * goal <= fitted(session(), goal).tokens <= goal
 
 
@@ -226,7 +226,7 @@ def test_an_output_that_was_cut_sent_back_and_cut_again_says_how_much_of_the_fir
         view.append({"role": "assistant", "content": f"Step {n}: look at alpha_{n}_7.", "tool_calls": [call]})
         view.append({"role": "tool", "tool_call_id": f"c{n}", "content": "\n".join(words)})
     again = 0
-    for goal in (14_000, 11_000, 8_000, 6_000, 4_000):
+    for goal in (14_000, 12_000, 10_000, 8_000, 6_000, 5_000, 4_000):
         before = {each.get("tool_call_id"): each["content"] for each in view}
         view = refold.compact(view, format="openai-chat", window=200_000, goal=goal, force=True).messages
         for each in view:

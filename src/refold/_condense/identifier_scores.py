@@ -98,8 +98,8 @@ def _with_digests_as_output(message: Message) -> Message:
     return replace(message, parts=(*own, ToolResult("", content=digests)))
 
 
-def likeliest(atoms: Sequence[Atom], transcript: Transcript, limit: int) -> tuple[Atom, ...]:
-    """Return the identifiers of a ledger that are worth most for their length, best first.
+def likeliest(atoms: Sequence[Atom], transcript: Transcript, limit: int, least: float = 0.0) -> tuple[Atom, ...]:
+    """Return the identifiers of a ledger that are worth most for their length, and at least so much, best first.
 
     Its own score counts too: it knows words as they stand, where the model knows the atoms in them.
     """
@@ -118,7 +118,8 @@ def likeliest(atoms: Sequence[Atom], transcript: Transcript, limit: int) -> tupl
                 own = max(own, IN_EARLIER_DIGEST)
         return float(own * atom.score**0.5 / (FRAME + len(atom.written or atom.text) / CHARS))
 
-    return tuple(sorted(atoms, key=lambda atom: (-value(atom), atom.text))[:limit])
+    valued = sorted(((value(atom), atom) for atom in atoms), key=lambda pair: (-pair[0], pair[1].text))
+    return tuple(atom for worth, atom in valued[:limit] if worth >= least)
 
 
 @memoized

@@ -46,7 +46,7 @@ def test_identifiers_are_grouped_by_what_they_are():
     lines = grouped(ledger(view_of(transcript), transcript.messages))
     assert lines == (
         "paths: src/a.py, ~/.config/b.toml",
-        "names: config_name",
+        "names in messages: config_name",
         "addresses: https://example.com/a",
         "ids: commit 3fa85c1",
         "numbers: port 8080",
@@ -175,6 +175,27 @@ def test_names_that_a_command_showed_of_files_stand_under_the_files():
     assert any(line.startswith("src/store.py: name_") for line in lines)
 
 
-def test_a_command_that_is_cut_and_names_no_file_is_no_heading():
-    lines = shown_twice_by("for each in one two three; do rsync $each target:$each; done; " * 3)
-    assert any(line.startswith("names: name_") for line in lines)
+def test_a_command_is_no_heading_of_the_names_that_it_showed():
+    for command in ("for each in one two three; do rsync $each target:$each; done; " * 3, "make names"):
+        (line,) = (each for each in shown_twice_by(command) if "name_one" in each)
+        assert line.startswith("names in commands and their output: name_")
+
+
+def test_a_name_that_stands_alone_of_its_file_is_told_with_it_and_read_back_so():
+    transcript = talk("u: go", "a: looking | read(src/store.py) as c", "t: c = load_items other_name")
+    lines = grouped(ledger(view_of(transcript), transcript.messages))
+    assert lines == ("paths: src/store.py", "names: load_items (store.py), other_name (store.py)")
+    assert ungrouped(lines[1:]) == (("load_items", "store.py"), ("other_name", "store.py"))
+    assert ungrouped(["names in commands and their output: name_one", "names in messages: name_two"]) == (
+        ("name_one", "commands"),
+        ("name_two", "messages"),
+    )
+
+
+def test_what_only_the_text_of_a_file_showed_is_no_path_and_no_member_of_a_variable_of_one_letter():
+    shown = ("a: | read(a.py) as c", "t: c = from lib/other.py: a.store m.sep store.load_items")
+    transcript = talk("u: go", *shown)
+    assert {atom.text for atom in ledger(view_of(transcript), transcript.messages)} == {"a.py", "store.load_items"}
+    used = talk("u: go", *shown, "a: `m.sep` of lib/other.py is it.")
+    found = {atom.text for atom in ledger(view_of(used), used.messages)}
+    assert {"lib/other.py", "m.sep"} <= found

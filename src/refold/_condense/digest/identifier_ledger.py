@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._condense.call_facts import act_of, is_shell, plain_name, reads, writes
-from refold._condense.call_outline import PARTS, call_line
+from refold._condense.call_outline import PARTS
 from refold._condense.digest.identifier_kinds import (
     NAMED,
     WEIGHTS,
@@ -26,6 +26,7 @@ from refold._condense.digest.identifier_kinds import (
     labeled,
     without_codes,
 )
+from refold._condense.digest.open_items import base_name
 from refold._condense.file_views import command_of, is_scratch
 from refold._condense.shell_commands import displayed_by
 from refold._salience.atoms import KNOWN
@@ -60,28 +61,33 @@ AROUND = "./-+@~"  # signs of identifiers that none begins or ends with
 SHORTEST, LONGEST = 3, 160  # characters of an identifier
 MOST_CHARS = 4_000_000  # of the newest text that are looked through
 EACH = 40_000  # characters at the start of one text, call or output
-KEPT_CHARS = 200_000  # of the newest kept text that are looked through
+KEPT_CHARS = 1_000_000  # of the newest kept text that are looked through
 LEAD = re.compile(r"(?:\./)?((?:(?:\.\./)+|~/|/|@)?\.?)")  # signs in front that belong to a path
 COMMAND = 300  # characters of a call up to which it is a command and no text
-MESSAGES = "messages"
+MESSAGES, COMMANDS = "messages", "commands"
 ELSEWHERE = "elsewhere"  # in digests of earlier releases
 PATHS, NAMES, ADDRESSES, IDS, NUMBERS = ORDER = ("paths", "names", "addresses", "ids", "numbers")
+IN_COMMANDS, IN_MESSAGES = "names in commands and their output", "names in messages"
+SOURCES = {IN_COMMANDS: COMMANDS, IN_MESSAGES: MESSAGES}  # of names, by the title of their line
+IN_FILE = re.compile(r"(.+) \(([^()]+)\)")  # a name with the file that has it
 TITLES: dict[IdentifierKind, str] = {"path": PATHS, "url": ADDRESSES, "id": IDS, "number": NUMBERS}
 # Kinds of which a word that a command printed once is asked for again in one of two hundred cases.
 PASSING: frozenset[IdentifierKind] = frozenset({"name", "dotted"})
 # Kinds of which a word that only tools showed is hardly ever asked for again: of 130 on 32 recorded sessions, none was.
 UNUSED: frozenset[IdentifierKind] = frozenset({"id", "number", "url"})
-# Kinds of which a word that only a page of the web showed is one of its examples: "/workspace/my-app".
-OF_A_PAGE: frozenset[IdentifierKind] = frozenset({"path", "words"})
+# Kinds of which a word that only a page of the web showed, or the text of a file once, is one of its examples or
+# imports ("/workspace/my-app"): of 75 to 116 characters of such paths in each list (52 cuts of recorded sessions)
+# hardly one is asked for again.
+OF_A_TEXT: frozenset[IdentifierKind] = frozenset({"path", "words"})
 # Of these hardly one in a hundred is asked for again (82 transcripts at a quarter and at a tenth): names of up to four
-# letters, a letter or two with a number (A15, WP4), colours, packages with a version, scratch files.
+# letters, a letter or two with a number (A15, WP4), colours, packages with a version, scratch files, members of a
+# variable of one letter (`m.sep`).
 SHORT = 4
 NUMBERED = re.compile(r"[A-Z][A-Za-z]{0,3}\d{1,3}|(?=[0-9A-F]*\d)[0-9A-F]{6}")
 VERSIONED = re.compile(r"(?:[\w-]+/)?[\w.-]+@\^?\d[\w.]*$")
 WEB = re.compile(r"web|fetch|brows|url|http|^code_?search")  # in names of tools
-CUT = "…"  # in a line of a call that is not whole
-FILE = re.compile(r"[\w-]\.[A-Za-z]\w{,4}\b")  # in such a line
 SEVERAL = 4  # identifiers that are worth a line of their own
+SEVERAL_FILES = 3  # files that one command shows, of which nobody can tell which has a name
 IN_CONTEXT = ("path", "words", "url", "id", "number")  # kinds that what stands around them decides on
 ARGUMENT = re.compile(r'"([^"\\]{1,60})"\s*:\s*"(?:[^"\\]|\\.)*+"')  # of a call, as JSON
 # Of JSON, in this order: what then stands behind a backslash is of the text inside.
@@ -231,6 +237,8 @@ def _leads_nowhere(candidate: _Candidate, kind: IdentifierKind, part: Text | Too
         return VERSIONED.match(word) is not None or (is_scratch(f"/{word}") and candidate.used < REPEATED)
     if kind == "name" and (len(word) <= SHORT or NUMBERED.fullmatch(word)):
         return True
+    if kind == "dotted" and word[1] == "." and not candidate.used:
+        return True
     # a variable of a program that the assistant wrote for one look, in a browser or a database
     return (
         kind in PASSING
@@ -244,7 +252,8 @@ def _leads_nowhere(candidate: _Candidate, kind: IdentifierKind, part: Text | Too
 def _passed_by(candidate: _Candidate, kind: IdentifierKind, printer: str) -> bool:
     """Tell whether a word that nobody used only passed by: of those hardly one in thirty is asked for again."""
     if kind not in PASSING:
-        return kind in UNUSED or (kind in OF_A_PAGE and printer == "web")
+        of_a_text = kind in OF_A_TEXT and (printer == "web" or (not printer and candidate.seen < REPEATED))
+        return kind in UNUSED or of_a_text
     return printer in ("tool", "web") or (printer == "command" and candidate.seen < REPEATED)
 
 
@@ -399,25 +408,36 @@ def _without_parts(atoms: Iterable[Atom]) -> list[Atom]:
 
 
 def grouped(atoms: Iterable[Atom]) -> tuple[str, ...]:
-    """Return identifiers as lines by what they are, best first; names by the file that showed them, if it has several.
+    """Return identifiers as lines by what they are, best first: names by the file that showed them.
 
-    The lines are paths, names of each source, other names, addresses, and ids and numbers with what they are.
+    The lines are paths, names of each file that has several, names of other files, those of commands and of messages,
+    addresses, and ids and numbers with what they are.
     """
     lines: dict[str, list[str]] = {PATHS: []}
+    of_files: dict[str, list[str]] = {}
     for atom in _without_parts(atoms):
-        title = TITLES.get(atom.kind) or (atom.source if _leads_back(atom.source) else NAMES)
-        lines.setdefault(title, []).append(atom.written or atom.text)
-    single = [word for title, words in lines.items() if title not in ORDER and len(words) < SEVERAL for word in words]
-    lines[NAMES] = [*lines.get(NAMES, ()), *single]
-    files = [title for title, words in lines.items() if title not in ORDER and len(words) >= SEVERAL]
-    return tuple(f"{title}: {', '.join(lines[title])}" for title in (PATHS, *files, *ORDER[1:]) if lines.get(title))
+        written = atom.written or atom.text
+        if title := TITLES.get(atom.kind):
+            lines.setdefault(title, []).append(written)
+        elif _leads_back(atom.source):
+            of_files.setdefault(atom.source, []).append(written)
+        else:
+            lines.setdefault(IN_MESSAGES if atom.source == MESSAGES else IN_COMMANDS, []).append(written)
+    several = {source: words for source, words in of_files.items() if len(words) >= SEVERAL}
+    single = {source: words for source, words in of_files.items() if len(words) < SEVERAL}
+    lines[NAMES] = [f"{word} ({base_name(source)})" for source, words in single.items() for word in words]
+    lines |= several
+    titles = (PATHS, *several, NAMES, *SOURCES, *ORDER[2:])
+    return tuple(f"{title}: {', '.join(lines[title])}" for title in titles if lines.get(title))
 
 
 def ungrouped(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """Return identifiers, as they were written, with their sources from lines that `grouped` has made."""
     parted = (line.rpartition(": ") for line in lines)
     return tuple(
-        (word, MESSAGES if source in (*ORDER, ELSEWHERE) else source)
+        (named[1], named[2])
+        if source == NAMES and (named := IN_FILE.fullmatch(word))
+        else (word, SOURCES.get(source, MESSAGES if source in (*ORDER, ELSEWHERE) else source))
         for source, _, words in parted
         for word in words.split(", ")
         if word
@@ -425,8 +445,8 @@ def ungrouped(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:
 
 
 def _leads_back(source: str) -> bool:
-    """Tell whether a source is a file, or a call with what it asks for: a tool's name alone leads nowhere."""
-    return any(sign in source for sign in "/. ")
+    """Tell whether a source is a file: of a call its names alone are told."""
+    return any(sign in source for sign in "/.\\")
 
 
 def words_in(texts: Iterable[str]) -> set[str]:
@@ -518,21 +538,21 @@ def _text_of(part: Text | ToolCall | ToolResult) -> str:
 
 def _source(view: View, piece: RemovedPiece) -> str:
     match piece.part:
-        case ToolCall(name=name) as call:
-            return next(iter(writes(call)), name)
+        case ToolCall() as call:
+            return next(iter(writes(call)), COMMANDS)
         case ToolResult() as result:
             answered = view.call_of(piece.message, result)
             ref = reads(answered) if answered else None
-            return ref.path if ref else _source_of_result(answered, result)
+            return ref.path if ref else _source_of_result(answered)
         case _:
             return MESSAGES
 
 
-def _source_of_result(call: ToolCall | None, result: ToolResult) -> str:
-    """Return the files of which a command shows parts, else its line; nothing where that is cut and names no file."""
+def _source_of_result(call: ToolCall | None) -> str:
+    """Return the file or the two of which a command shows parts, else that it is one."""
     parts = displayed_by(command_of(call)) if call and is_shell(call) else ()
-    line = ", ".join(dict.fromkeys(path for path, *_ in parts)) or call_line(call, result)
-    return MESSAGES if CUT in line and not FILE.search(line) else line
+    files = list(dict.fromkeys(path for path, *_ in parts))
+    return ", ".join(files) if 0 < len(files) < SEVERAL_FILES else COMMANDS
 
 
 def _words(text: str) -> list[str]:
