@@ -226,6 +226,25 @@ def test_a_part_of_a_function_stands_behind_the_line_that_opens_it():
         assert re.findall(r"\d+", line)[0] == re.findall(r"\d+", opened)[0], line
 
 
+@pytest.mark.parametrize(
+    ("line", "stays"),
+    [
+        ("    # total_12 = price_of(order, 12): it is only right without a rate", True),
+        ("    raise ValueError('a price needs at least one order without a rate')", True),
+        ("    # price_of of an order cannot be above its rate: total_12 has to be right", True),
+        ("    # Never change the price of an order.", False),
+        ("- Do not touch the rates.", False),
+        ("The price is set: you must not change the order.", False),
+        ("    // ускоряет цену: никогда не меняй порядок", False),
+    ],
+)
+def test_a_line_that_limits_something_stays_but_for_one_that_speaks_to_its_reader(line, stays):
+    work = session(read([*SOURCE[:12], line, *SOURCE[12:]]), edit(SOURCE[10], "    total_10 = 0"))
+    section = touched_last(formats.read(formats.find("openai-chat"), work)).section([], 4_000, len)
+    assert "    total_10 = 0" in section
+    assert (line in section.split("\n")) is stays
+
+
 def test_a_few_signs_do_not_stand_alone():
     mixed = [line if n % 3 else f"zone_{n};;" for n, line in enumerate(SOURCE)]
     lines = [

@@ -95,6 +95,9 @@ FEWEST = 4  # lines of a file, with marks for gaps, that are worth its name and 
 BETWEEN, SHORT = 2, 50  # lines, and characters of them, that are taken along between two that are chosen
 SAYS = 30  # characters of a stretch of lines that is worth the marks around it
 ROUNDS = 3  # of choosing others in place of stretches that say less
+BEGINNING = 3  # words of a line: one among them that forbids or obliges makes it an order
+READER = re.compile(r"\b(?:you|your|agents?|assistants?|model|claude|codex)\b", re.I)
+SIGNS = " \t-+*#/>;%!`'\"(["  # that stand before the words of a line in lists, comments and quotations
 FAR = 400  # lines above a stretch that are searched for what it stands in
 TRIES, FULL = 4, 0.95  # of choosing, until so much of the room is filled
 WORDS_KNOWN = 32_768  # lines whose words are remembered
@@ -307,8 +310,14 @@ def _within(lines: Sequence[Candidate], room: float) -> list[Candidate]:
 
 @word_cache(WORDS_KNOWN)
 def _orders(line: str) -> bool:
-    """Tell whether a line sounds like an order: in a message of the user's it could be taken for one."""
-    return bool(pins_of(line))
+    """Tell whether a line sounds like an order to who reads it: in a message of the user's it could be taken for one.
+
+    "Never commit" and "You must …" do, "returns None unless both are there" does not.
+    """
+    if not pins_of(line):
+        return False
+    first = " ".join(line.lstrip(SIGNS).split()[:BEGINNING])
+    return not line.isascii() or READER.search(line) is not None or bool(pins_of(first))
 
 
 def _places(chosen: Iterable[Candidate]) -> dict[tuple[int, int], list[int]]:
