@@ -235,3 +235,17 @@ def test_what_waits_for_another_task_of_a_tracker_was_not_tried(other):
     failed = "The push was blocked by CORS in the first run."
     transcript = talk("u: go", f"a: The third task is blocked by{other} at this time. {failed}", "u: on")
     assert tried(transcript, transcript.messages) == (f"{failed} (turn 1)",)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "is_one"),
+    [
+        ("Keep the template of `pull requests` as Markdown, because GitHub reads no other there.", True),
+        ("The root cause is that `load` reads the file before it was written.", True),
+        ("Die Ursache ist, dass `load` die Datei liest, bevor sie geschrieben wurde.", True),
+        ("The test of `load` fails because the file is read before it was written.", False),
+        ("Keep in mind that `load` reads the file before it is written.", False),
+    ],
+)
+def test_a_recommendation_with_its_reason_and_a_root_cause_are_decisions(sentence, is_one):
+    assert bool(decided(sentence)) == is_one

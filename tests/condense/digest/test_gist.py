@@ -104,3 +104,9 @@ def test_a_sentence_that_is_too_long_ends_at_a_clause_and_not_within_one():
     (line,) = ending(f"Done, `load` is fast now because {clauses}.")
     assert line.endswith("` …")
     assert line.count("`") % 2 == 0
+
+
+def test_a_proposal_that_an_answer_quotes_is_told_before_what_is_said_of_it():
+    words = "Skills for agents that search past work, and explain code."
+    told = how_it_ended("what would you write there?", "I’d use:", "", f"> {words}", "", "My vote is the first one.")
+    assert told == f"I’d use: “{words}” My vote is the first one."

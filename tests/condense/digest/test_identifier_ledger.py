@@ -193,9 +193,21 @@ def test_a_name_that_stands_alone_of_its_file_is_told_with_it_and_read_back_so()
 
 
 def test_what_only_the_text_of_a_file_showed_is_no_path_and_no_member_of_a_variable_of_one_letter():
-    shown = ("a: | read(a.py) as c", "t: c = from lib/other.py: a.store m.sep store.load_items")
+    shown = ("a: x | read(a.py) as c", "t: c = from lib/other.py: a.store m.sep store.load_items")
     transcript = talk("u: go", *shown)
     assert {atom.text for atom in ledger(view_of(transcript), transcript.messages)} == {"a.py", "store.load_items"}
     used = talk("u: go", *shown, "a: `m.sep` of lib/other.py is it.")
     found = {atom.text for atom in ledger(view_of(used), used.messages)}
     assert {"lib/other.py", "m.sep"} <= found
+
+
+def test_names_that_only_programs_for_one_look_have_are_not_listed_nor_those_of_a_language():
+    script = json.dumps({"code": "navShadow = shownRow; shownRow = load_rows; " * 8})
+    transcript = talk(
+        "u: go",
+        f"a: x | browser_evaluate({script}) as c",
+        "t: c = navShadow shownRow",
+        f"a: `load_rows` is slow, useEffect and toLowerCase are not. | browser_evaluate({script}) as d",
+        "t: d = navShadow shownRow",
+    )
+    assert {atom.text for atom in ledger(view_of(transcript), transcript.messages)} == {"load_rows"}

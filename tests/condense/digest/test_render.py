@@ -72,7 +72,7 @@ def test_each_section_holds_what_its_name_says():
     assert found["## Files changed"] == ["- src/store.py (turn 1)"]
     assert found["## Commands"] == ["- bash `make` → exit code 0"]
     assert found["## Open errors"] == ["- bash `pytest -q` → exit code 1: E ValueError: boom (turn 1)"]
-    assert found["## Values"] == ["- port = 8080"]
+    assert found["## Values"] == ["- port = 8080 (turn 1)"]
     assert any("item_count" in line for line in found["## Identifiers, and where they were last seen"])
 
 
@@ -282,7 +282,7 @@ def test_a_command_that_is_cut_and_told_without_its_end_is_left_out():
 def test_a_name_in_place_of_a_value_is_no_value():
     work = talk("u: go", "a: It takes key = row_key. And port = 8080 is open.", "u: next")
     found = sections(digest_text(view_of(work, window=20_000), work.messages[:-1]))
-    assert found["## Values"] == ["- port = 8080"]
+    assert found["## Values"] == ["- port = 8080 (turn 1)"]
 
 
 def test_a_scratch_file_of_which_nothing_says_what_it_is_for_is_not_told():
@@ -310,3 +310,11 @@ def test_answers_are_told_in_more_words_only_where_much_of_the_conversation_has_
     )
     assert "`table_7` is called" in room
     assert "`table_7` is called" not in narrow
+
+
+def test_a_value_of_an_earlier_turn_names_its_turn():
+    transcript = talk(
+        "u: go", "a: It is on branch = fix/names, port = 8080.", "u: on", "a: Now port = 9090.", "u: and?"
+    )
+    text = digest_text(view_of(transcript, window=20_000), transcript.messages)
+    assert {"- branch = fix/names (turn 1)", "- port = 9090 (turn 2)"} <= {*text.split("\n")}

@@ -162,8 +162,83 @@ def test_a_yes_to_a_section_of_a_plan_is_told_with_its_heading():
     section = "a: ## Context\n\nAs before.\n\n## Section 3: the hook\n\nBefore each commit.\n\nDoes this design work?"
     assert accepted(talk("u: plan it", section, "u: ok but it is wrong in all of its parts", "a: ok")) == ()
     assert accepted(talk("u: plan it", section, "u: yes", "a: ok")) == (
-        "Section 3: the hook: Does this design work? → accepted in turn 2",
+        "Section 3: the hook: Before each commit. → accepted in turn 2",
     )
+
+
+def test_a_yes_to_a_design_that_is_to_be_made_tells_the_design():
+    design = (
+        f"a: ## The session\n\n`Session` holds the state and `Mode` shows it. {'More of it. ' * 50}\n\nShould I start?"
+    )
+    (line,) = accepted(talk("u: plan it", design, "u: ok, create a branch first", "a: ok"))
+    assert line.startswith("The session: `Session` holds the state and `Mode` shows it.")
+    assert line.endswith("→ accepted in turn 2")
+    report = design.replace("Should I start?", "Should I continue with the next one?")
+    assert accepted(talk("u: plan it", report, "u: ok, create a branch first", "a: ok")) == ()
+
+
+ASKED = "a: I would keep the docs commit and the harness for now. Say which groups you want and what to do with the harness."
+
+
+@pytest.mark.parametrize(
+    ("asked", "words", "decides"),
+    [
+        (ASKED, "six groups, drop the harness, keep the docs commit. Is the rest ok?", True),
+        (ASKED, "the page crashes when it is opened", False),
+        (
+            "a: It is gone. Do you want me to keep the first text too?",
+            "no, this is fine. can you review the rest?",
+            True,
+        ),
+        ("a: It is gone. Do you want me to keep the first text too?", "yes, do it", False),
+        ("a: It is gone. Do you want me to keep the first text too?", "keep the title of the page short: Skills", True),
+        ("a: It is a small release. Or do you want a patch release?", "minor, this is a big release", True),
+        ("a: Soll ich den alten Text auch behalten?", "nein, das passt so. Was fehlt noch?", True),
+        ("a: Faut-il aussi garder le vieux texte ?", "non, laisse tout comme ça. Que reste-t-il ?", True),
+        ("a: 元のテキストも残しますか？", "いいえ、これで大丈夫です。残りを見て", True),
+    ],
+)
+def test_the_beginning_of_a_turn_that_answers_a_question_or_chooses_is_a_ruling_with_what_it_answers(
+    asked, words, decides
+):
+    found = ruled("u: go", asked, f"u: {words}")
+    assert bool(found) == decides
+    if decides and not words.startswith("keep"):
+        assert "(to: " in found[0]
+
+
+def test_a_wish_in_the_form_of_a_question_is_a_ruling():
+    wish = "can we make it so we keep the old code of `main.ts` around? your plan nearly does"
+    assert ruled("u: go", "a: ok", f"u: {wish}") == [f"user turn 2: {wish}"]
+    assert ruled("u: go", "a: ok", "u: can we see the old code? where is it") == []
+
+
+def test_another_way_that_is_left_to_the_assistant_is_no_ruling():
+    assert ruled("u: go", "a: ok", "u: alternatively keep the existing style if it's better") == []
+
+
+def test_a_ruling_whose_words_a_later_turn_gives_another_value_says_so():
+    first = "the link text should be same as accent"
+    lines = ruled("u: go", "a: ok", f"u: {first}", "a: ok", "u: 81a2be is what link text is in the old one")
+    assert lines[-1] == f"user turn 2: {first} (user turn 3 sets it again)"
+    assert ruled("u: go", "a: ok", f"u: {first}", "a: ok", "u: what link text is at line 81?") == [
+        f"user turn 2: {first}"
+    ]
+
+
+def test_an_open_error_that_the_user_lets_be_says_so():
+    transcript = talk(
+        "u: write it",
+        "a: checking | bash(npm run lint) as c",
+        "t: c = exit code 1\nError: the link is broken",
+        "a: Written, but the link is broken.",
+        "u: nvm thats good enough, except the cover",
+        "a: looking | read(cover.py) as d",
+        "t: d = W = 1",
+        "a: It is there.",
+    )
+    text = digest_text(view_of(transcript, window=20_000), transcript.messages)
+    assert '(let be by user turn 2: "nvm thats good enough, except the cover")' in text
 
 
 def test_a_few_words_that_point_at_something_are_told_with_the_turn_before_them():

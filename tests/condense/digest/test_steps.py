@@ -54,3 +54,12 @@ def test_a_digest_tells_the_steps_before_the_state_of_the_work():
 def test_an_answer_that_offers_to_go_on_or_shows_a_command_ends_its_turn():
     for answer in ("Say which one, and I'll rebase.", "Folded in.\n```bash\ngit push\n```", "If you agree, I'll push."):
         assert steps(view_of(talk(*WORK, f"a: {answer}", "u: Now the docs."))) == (), answer
+
+
+def test_a_failure_of_a_step_that_went_well_later_says_so():
+    well = ("a: The index is mended. | bash(pytest) as d", "t: d = 3 passed")
+    assert steps(view_of(talk(*WORK, *well)))[1] == (
+        "turn 1: Now the tests: `python -m pytest -q tests/test_index.py` → failed: 1 failed (went well later)"
+    )
+    other = ("a: The index is mended. | bash(ruff check .) as d", "t: d = exit code 0")
+    assert steps(view_of(talk(*WORK, *other)))[1].endswith("failed: 1 failed")

@@ -25,7 +25,16 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.transcript import Transcript
 
-__all__ = ["QUOTES", "YES_NO", "asks", "closing_questions", "last_question", "question_before"]
+__all__ = [
+    "OFFER",
+    "QUOTES",
+    "YES_NO",
+    "asks",
+    "asks_to_choose",
+    "closing_questions",
+    "last_question",
+    "question_before",
+]
 
 QUESTION = 240  # characters of a question that are quoted
 OPTION_LENGTH = 120  # characters of the option that a letter or number stands for
@@ -83,6 +92,12 @@ PROPOSES = re.compile(
     r"できます|しましょう|建议|我可以|我会|제안|할 수",
     re.I,
 )
+# How an answer asks without a question mark for a choice: "Say which granularity, and I'll rebase."
+CHOOSE = re.compile(
+    r"\b(?:say|tell me|let me know|pick|choose|decide|sag(?: mir)?|dis-moi|dites-moi|dime|decide|diga)\b[^.!?\n]{0,20}"
+    r"\b(?:which|what|whether|how|where|if|one|welche\w*|was|ob|quel\w*|lequel|si|cuál|qué|qual|que)\b",
+    re.I,
+)
 QUOTES = str.maketrans({'"': "'", "“": "'", "”": "'", "„": "'"})
 
 
@@ -127,6 +142,13 @@ def closing_questions(message: Message) -> tuple[str, ...]:
     if not _marked(text[-NEAR_END:]):
         return ()
     return tuple(_quotable(each) for each in _questions(text) if _has_words(each) and _begins(each))[-SEVERAL:]
+
+
+@memoized
+def asks_to_choose(message: Message) -> str:
+    """Return the last sentence near the end of an answer that asks the user to choose, without a question mark."""
+    sentences = SENTENCE.split(text_of(message)[-LISTED_AT:])
+    return next((_quotable(each) for each in reversed(sentences) if not asks(each) and CHOOSE.search(each)), "")
 
 
 @memoized

@@ -81,12 +81,24 @@ TRIED = re.compile(
 REASONED = re.compile(
     r"\b(?:on purpose|deliberate(?:ly)?|intentional(?:ly)?|by design|absichtlich|bewusst|exprès|volontairement|"
     r"a propósito|de propósito|apposta|намеренно|специально)\b|"
+    r"\broot cause\b|\bthe (?:actual |real |underlying )?(?:cause|culprit) (?:is|was)\b|"
+    r"\b(?:is|was|were|are) caused by\b|\bursache (?:ist|war)\b|\bla cause (?:est|était)\b|"
+    r"\bla causa (?:es|era)\b|\ba causa (?:é|era)\b|"
+    r"原因是|原因は|原因就|원인은|"
     r"\b(?:ca|wo)n['’]t\b[^.;\n]{4,}, so (?!I|we|let|that)|\bmust (?:stay|not|be)\b[^.;\n]{4,}\b(?:because|since)\b|"
     r"わざと|あえて|故意|特意|일부러",
     re.I,
 )
+# What is recommended, and why.
+RECOMMENDED = re.compile(
+    r"^(?:(?:and|so|then|instead)[, ]+)*(?:build|keep|use|put|leave|make|store|treat|pick|choose|prefer|stay|split|"
+    r"start)\b[^.;\n]{4,}\bbecause\b",
+    re.I,
+)
 # One of these stands in what the patterns above find: searched first, since most answers hold none of them.
 DECIDING = (
+    "root cause", "cause is", "cause was", "culprit", "caused by", "ursache", "la cause", "causa ", "原因", "원인",
+    "because",
     "decided", "decision", "chose", "going with", "go with", "settled on", "agreed", "'ll ", "’ll ", "i will ",
     "' will ", "’ will ", "we use", "we keep", "we will ", "entschieden", "décidé", "decidido", "instead of",
     "rather than", "favor of", "favour of", "no longer", "statt", "anstelle", "au lieu", "plutôt", "en lugar", "en vez",
@@ -369,7 +381,11 @@ def _decided(message: Message) -> tuple[_Conclusion, ...]:
     return tuple(
         _Conclusion(chosen, one_line(sentence, LONGEST), items)
         for sentence in reversed(_sentences(message, DECIDING))
-        if ((chosen := CHOSEN.search(sentence) is not None) or WEIGHED.search(sentence) or REASONED.search(sentence))
+        if (
+            (chosen := CHOSEN.search(sentence) is not None or RECOMMENDED.search(sentence) is not None)
+            or WEIGHED.search(sentence)
+            or REASONED.search(sentence)
+        )
         and not (TALK.search(sentence) or SUPPOSED.search(sentence) or points_back(sentence))
         and not any(sign in sentence for sign in NO_CHOICE)
         and _decides(sentence, items := _items(sentence), chosen=chosen)

@@ -16,12 +16,14 @@ from refold._condense.digest.outcomes import answered, code_of, failed, verdict_
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.targets import target_of
 from refold._condense.digest.task_lists import keeps_tasks
+from refold._condense.digest.turns import turns_at
 from refold._text.text_cache import word_cache
 from refold.core.messages import Message, memoized
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from refold.core.transcript import Transcript
     from refold.core.view import View
 
 __all__ = [
@@ -126,13 +128,18 @@ def no_work(text: str) -> bool:
     return len(text) <= NO_WORK_LENGTH and NO_WORK.match(text) is not None
 
 
-def values(messages: Sequence[Message]) -> tuple[str, ...]:
-    """Return `name = value` for values that users and the assistant name in words, newest first, one a name."""
+def values(transcript: Transcript, messages: Sequence[Message]) -> tuple[str, ...]:
+    """Return `name = value` for values that users and the assistant name in words, newest first, one a name.
+
+    Of `messages` of a transcript, with the turn of what was said in an earlier one than the newest.
+    """
+    turns, index = turns_at(transcript), transcript.index
     results: dict[str, str] = {}
     for message in reversed(messages):
         if message.role in ("user", "assistant") and message.note is None:
+            turn = turns[index[message.id]]
             for name, value in _values(message):
-                results.setdefault(name, value)
+                results.setdefault(name, f"{value} (turn {turn})" if 0 < turn < turns[-1] else value)
         if len(results) >= MOST:
             break
     return tuple(f"{name} = {value}" for name, value in results.items())

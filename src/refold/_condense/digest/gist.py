@@ -31,13 +31,15 @@ LINK = re.compile(r"\[([^\[\]\n]+)\]\([^)\s]+\)")
 FRAGMENT = re.compile(r"^[ \t]*(?:[-*+•>|]|\(?\d{1,3}[.)])[ \t]+\S.*(?:\n[ \t]{2,}\S.*)*$|^\|.*$", re.M)
 ITEMS = 4  # items of a list that are an answer, where it says nothing else
 NUMBERING = re.compile(r"\(?\d{1,3}[.)]?")
-SENTENCE_ENDS = (".", "!", "?", "。", "！", "？", ".`", '."', ".)")
+SENTENCE_ENDS = (".", "!", "?", "。", "！", "？", ".`", '."', ".)", ".”")
 LEFT_OPEN = re.compile(
     r"(?: (?:as follows|(?:with |and )?(?:links? |changes? )?(?:to|with|in|as|is|are|for|at|from)))?[:：]$"
 )
 INTRODUCED = re.compile(
     r":[ \t]*\n+ *```\w*\n((?:[^\n`]{1,120}\n){1,2}) *```[ \t]*$", re.M
 )  # a line or two that are introduced
+BLOCK_QUOTED = re.compile(r":[ \t]*\n+((?:> ?\S[^\n]{0,300}(?:\n|\Z)){1,3})(?!>)", re.M)  # a proposal, word for word
+PROPOSED = re.compile(r": “[^”]{16,}”$")  # what a sentence proposes so, behind it
 INTRODUCING = (":", "：", "?", "？")  # of what introduces or asks
 READ = 100_000  # characters of an answer in which its result is looked for
 TELLING = 60  # characters of a sentence that tells something even where it names nothing
@@ -117,6 +119,7 @@ def _gist(message: Message, room: int, most: int, *, is_question: bool) -> str:
     a sentence, or where they are all that the answer says.
     """
     text = FENCED.sub("\n", INTRODUCED.sub(_quoted, text_of(message))) if "```" in text_of(message) else prose(message)
+    text = BLOCK_QUOTED.sub(_proposed, text) if "> " in text else text
     text = LABEL.sub(r"\1: ", TAGGED.sub("\n", text[:READ]))
     if no_work(text):
         return ""
@@ -148,6 +151,12 @@ def _gist(message: Message, room: int, most: int, *, is_question: bool) -> str:
 def _quoted(match: re.Match[str]) -> str:
     """Return what a sentence introduces in a fence as a quotation behind it."""
     return f': "{" ".join(match[1].split())}"\n'
+
+
+def _proposed(match: re.Match[str]) -> str:
+    """Return what a sentence introduces as a quotation of several lines as one behind it."""
+    words = " ".join(line.removeprefix(">").strip() for line in match[1].strip().split("\n"))
+    return f": “{words}”\n"
 
 
 def _topics(text: str, most: int) -> list[str]:
@@ -210,7 +219,8 @@ def sentences_of_answer(text: str) -> list[str]:
 def tells(sentence: str) -> bool:
     """Tell whether a sentence may tell a result: it neither announces, introduces, asks nor supposes."""
     introduces = sentence.endswith(INTRODUCING) and not (sentence.endswith(INTRODUCING[:2]) and DID.search(sentence))
-    on_the_way = _only_closes(sentence) or introduces or (announces(sentence) and not LANDED.match(sentence))
+    announced = announces(sentence) and not (LANDED.match(sentence) or PROPOSED.search(sentence))
+    on_the_way = _only_closes(sentence) or introduces or announced
     praises = sentence.endswith("!") and not names_something(sentence)
     broken_off = sentence.count("`") % 2 == 1
     wordless = WORD.search(sentence) is None

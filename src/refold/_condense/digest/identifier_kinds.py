@@ -118,6 +118,16 @@ GO = (
     "Split TrimSpace Contains HasPrefix HasSuffix Join Dir Base Rel Second Minute Hour Millisecond Args"
 )
 BUILT_IN = frozenset(f"{JAVASCRIPT} {PYTHON} {GO}".split())
+# Names that stand alone of what every program of a browser, of Node or of a test runner has.
+EVERYWHERE = (
+    "useState useEffect useRef useMemo useCallback useContext setTimeout clearTimeout setInterval clearInterval "
+    "addEventListener removeEventListener querySelector querySelectorAll getElementById createElement appendChild "
+    "innerHeight innerWidth clientHeight clientWidth localStorage sessionStorage getAttribute setAttribute className "
+    "readFileSync writeFileSync existsSync mkdirSync readdirSync readFile writeFile parseInt parseFloat isArray "
+    "arrayBuffer TextEncoder TextDecoder ReturnType ReadonlyArray WritableStream encodeURIComponent beforeAll afterAll "
+    "beforeEach afterEach toHaveLength toBeCloseTo toEqual toBe toContain toThrow devDependencies node_modules"
+)
+LANGUAGE = frozenset({*EVERYWHERE.split(), *(name for name in BUILT_IN if not name.islower())})
 # What the members of their own libraries begin with: `strings.TrimLeft`, `Number.isNaN`, `fs.readFileSync`.
 LIBRARY_NAMES = (
     "console Object Number Promise Array Math JSON String Buffer process fs errors exec bytes strings strconv regexp "
@@ -156,6 +166,8 @@ def kind_of(word: str, lead: str = "") -> IdentifierKind | None:
     if match is None or JUNK.fullmatch(word):
         return None
     if match.lastgroup == "name" and not word.isascii() and UNSPACED.search(word):
+        return None
+    if word in LANGUAGE:
         return None
     kind: IdentifierKind = match.lastgroup or "name"  # type: ignore[assignment]  # the groups are kinds
     if kind == "path":

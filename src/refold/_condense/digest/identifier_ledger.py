@@ -53,6 +53,7 @@ __all__ = [
 ]
 
 WORD = re.compile(r"[\w./@+~-]+")
+SCRIPTS = re.compile(r"brows|javascript|eval(?!uation)|query|sql|run_?code|interpreter")  # in names of tools
 CUT_WORD = re.compile(rf"{WORD.pattern}\Z")
 BETWEEN = {code for code in range(128) if not WORD.fullmatch(chr(code))}  # ASCII signs that no word holds
 FIRST_BYTES = (0xC2, 0xE2)  # in UTF-8, of signs beyond ASCII that no word holds: U+0080 to 00BF and 2000 to 2FFF
@@ -80,10 +81,10 @@ UNUSED: frozenset[IdentifierKind] = frozenset({"id", "number", "url"})
 # hardly one is asked for again.
 OF_A_TEXT: frozenset[IdentifierKind] = frozenset({"path", "words"})
 # Of these hardly one in a hundred is asked for again (82 transcripts at a quarter and at a tenth): names of up to four
-# letters, a letter or two with a number (A15, WP4), colours, packages with a version, scratch files, members of a
+# letters, a few letters with a number (A15, WP4, TS2304), colours, packages with a version, scratch files, members of a
 # variable of one letter (`m.sep`).
 SHORT = 4
-NUMBERED = re.compile(r"[A-Z][A-Za-z]{0,3}\d{1,3}|(?=[0-9A-F]*\d)[0-9A-F]{6}")
+NUMBERED = re.compile(r"[A-Z][A-Za-z]{0,3}\d{1,4}|(?=[0-9A-F]*\d)[0-9A-F]{6}")
 VERSIONED = re.compile(r"(?:[\w-]+/)?[\w.-]+@\^?\d[\w.]*$")
 WEB = re.compile(r"web|fetch|brows|url|http|^code_?search")  # in names of tools
 SEVERAL = 4  # identifiers that are worth a line of their own
@@ -193,7 +194,7 @@ def ledger(
     if len(best) > AHEAD * limit:
         candidates = nlargest(AHEAD * limit, candidates)
     arguments = frozenset().union(*(argument_names(call) for message in left for call in message.calls))
-    ranked = _of_kinds(candidates, arguments)
+    ranked = _of_kinds(candidates, arguments | _only_in_scripts(view, pieces))
     known = standing_words.union(best, passing)
     ends = frozenset(map(WITHOUT_FIRST, known))
     folders = Folders(word for _, word, each, kind in ranked if kind == "path" and not _is_rest(each, known, ends))
@@ -228,6 +229,28 @@ def ledger(
         if written:
             atoms.append(Atom(word, source, -negative, "path" if kind == "words" else kind, written))
     return tuple(atoms)
+
+
+def _only_in_scripts(view: View, pieces: Sequence[RemovedPiece]) -> frozenset[str]:
+    """Return the words that only programs run in a browser or a database, and their output, have."""
+    scripts = {id(piece.part) for piece in pieces if isinstance(piece.part, ToolCall) and _is_script(piece.part)}
+    if not scripts:
+        return frozenset()
+    inside, outside = set[str](), set[str]()
+    for piece in pieces:
+        part = piece.part
+        if isinstance(part, Text):
+            outside.update(_of_texts(piece.message)[part.text])
+            continue
+        call = part if isinstance(part, ToolCall) else view.call_of(piece.message, part)
+        (inside if id(call) in scripts else outside).update(identifiers_of(part))
+    return frozenset(SPELLINGS[raw].word for raw in inside) - {SPELLINGS[raw].word for raw in outside}
+
+
+def _is_script(call: ToolCall) -> bool:
+    """Tell whether a call runs a program that the assistant wrote for one look."""
+    runs = len(call.arguments) > COMMAND and SCRIPTS.search(plain_name(call.name)) is not None
+    return runs and not (writes(call) or is_shell(call))
 
 
 def _leads_nowhere(candidate: _Candidate, kind: IdentifierKind, part: Text | ToolCall | ToolResult) -> bool:

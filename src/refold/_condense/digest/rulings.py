@@ -12,18 +12,28 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from refold._condense.call_outline import one_line
-from refold._condense.digest.agreement import WORD, goes_on
-from refold._condense.digest.announcements import HEADING
-from refold._condense.digest.answers import QUOTES, YES_NO, asks, closing_questions, last_question, question_before
+from refold._condense.digest.agreement import WORD, goes_on, only_praises
+from refold._condense.digest.announcements import HEADING, whole_sentences
+from refold._condense.digest.answers import (
+    OFFER,
+    QUOTES,
+    YES_NO,
+    asks,
+    asks_to_choose,
+    closing_questions,
+    last_question,
+    question_before,
+)
 from refold._condense.digest.conclusions import BECAUSE, prose
 from refold._condense.digest.endings import REVERTING, REVERTS, carried_out, may_hold
-from refold._condense.digest.gist import names_something, sentences_of_answer, tells
+from refold._condense.digest.gist import names_something, reply, sentences_of_answer, tells
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.turns import turn_numbers
 from refold._condense.pasted import pasted_spans, without_pasted
 from refold._condense.pins import pins_in, sentences_of
 from refold._condense.replaced import replacements
 from refold._salience.words import UNSPACED, words_of
+from refold.core._speakers import is_turn
 from refold.core.messages import Message, MessageId, memoized, text_of
 
 if TYPE_CHECKING:
@@ -32,7 +42,7 @@ if TYPE_CHECKING:
     from refold.core.transcript import Transcript
     from refold.core.view import View
 
-__all__ = ["accepted", "rulings"]
+__all__ = ["accepted", "rulings", "waived"]
 
 MOST = 150  # lines of one sort that are looked for
 LOOKED_AT = 200  # characters at the beginning of a turn that say whether it takes something back
@@ -44,6 +54,16 @@ FEW = 16  # words of a turn that may say nothing without the one before it
 FEWEST = 4  # words of such a sentence, or signs of one without blanks
 NEAR = 12  # messages before a turn in which the answer that ended the last one stands
 EACH = 3  # such sentences of one turn
+LEAST_DENYING = 3  # words of an answer that denies or chooses; a yes says more only with more
+PROPOSED = 1_500  # characters at the end of an answer in which what it proposes stands
+LONGEST_CHOICE = 20  # words of a sentence that chooses; a longer one is a task
+OK = re.compile(r"ok(?:ay)?(?![^\W_])", re.I)  # begins any turn
+SEVERAL = 2  # words of it that a longer sentence takes up which chooses
+NEGATES = re.compile(r"(?:no|nope|nah|not|nein|non|não|нет|いいえ|不|否|아니)(?![^\W_])|(?:いいえ|不|否|아니)", re.I)
+OR = re.compile(r"\b(?:or|oder|ou|o|или)\b|それとも|还是|아니면", re.I)
+VALUE = re.compile(r"(?<![\w.])#?(?=[0-9a-f]*\d)[0-9a-f]{2,8}(?:px|em|rem|%|ms|s|k|kb|mb|gb)?(?![\w.])", re.I)
+COMMON_WORDS = "that this with from should have will when where what your must need want like just then them they"
+COMMON = frozenset(COMMON_WORDS.split())
 CARRIED_OUT = " (carried out in its turn)"  # behind an order that holds for nothing that comes
 # Words of what holds for what comes, too.
 LASTING = re.compile(
@@ -67,6 +87,42 @@ SETS = re.compile(  # how a user sets a value or makes a choice, where no pin sa
     r"good enough|is fine\b|"
     r"nimm |verwende |wir (?:nehmen|lassen)|utilise[rz]? |gardez? |usa |usemos |deja |используй|оставь)|"
     r"にして|使って|不用|用.{1,20}不要|쓰지|사용해",
+    re.I,
+)
+# A wish in the form of a question, and what a user supposes to be so: both steer.
+STEERS = re.compile(
+    r"\b(?:can|could) we (?:please |just |also |rather )?(?:make it so|keep|leave|avoid|get rid of|stick (?:to|with))"
+    r"\b|\bhow about (?:you|we)\b|\bi(?:['’]d| would) (?:assume|expect)\b|"
+    r"\bkönnen wir [^.?!\n]{1,60} (?:lassen|behalten|beibehalten)\b|\bwie wäre es, wenn\b|"
+    r"\bon (?:peut|pourrait) (?:garder|laisser)\b|\bet si (?:tu|vous|on|nous)\b|"
+    r"\bpodemos (?:dejar|mantener|evitar|manter|deixar)\b|\bqué tal si\b|\bque tal se\b|"
+    r"\bможем (?:оставить|сохранить)\b|ままにでき|保留.{0,10}吗|그대로 두",
+    re.I,
+)
+# One of these stands in what it finds in ASCII, in small letters.
+STEERING = (
+    "an we ",
+    "ould we ",
+    "ow about ",
+    "assume",
+    "expect",
+    "nnen wir ",
+    "wie w",
+    "on peut",
+    "on pourrait",
+    "et si ",
+    "podemos ",
+    "tal s",
+)
+COLOR = re.compile(
+    r"(?<![\w#/])(?:#[0-9a-f]{6}|(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{6})(?![\w-])", re.I
+)  # that a user names
+# Another way that is left to the assistant decides nothing.
+OPTIONAL = re.compile(
+    r"^\W*(?:alternatively|otherwise|maybe|perhaps|vielleicht|peut-être|quizás?|talvez|может)\b|"
+    r"\bif (?:(?:you|that|it|this) (?:thinks?|prefers?|likes?|makes? (?:more )?sense|works?)|"
+    r"it['’]?s (?:better|easier|possible))\b|"
+    r"もしよければ|如果你觉得|괜찮다면",
     re.I,
 )
 MAPS = re.compile(r"\w[ \t]+(?:->|→)[ \t]+\w")  # what goes where
@@ -120,6 +176,21 @@ SUITS = re.compile(  # what was set out before it
     r"(?:does|do|is|are) (?:this|that|these|it|the)\b.*\b(?:work|match|fit|suit|look|good|right|sense|captures?)\b",
     re.I,
 )
+STARTS = re.compile(  # what was set out before it is to be made
+    r"\b(?:start|begin|implement|build|proceed with (?:this|that|these|those)|anfangen|umsetzen|commencer|empezar|"
+    r"começar)\b|始め|开始|시작",
+    re.I,
+)
+SECTION = 260  # characters of a section of a plan that is accepted
+DESIGN = 500  # characters of an answer that sets out what is to be made
+WAIVES = re.compile(  # how a turn begins that lets a fault be
+    r"^(?:\w+[\s,.!…]+){0,3}(?:(?:that|this|it)(?:['’]?s| is) )?(?:good enough|never ?mind|nvm|leave it|"
+    r"ignore (?:it|that|this)|no matter|egal|passt so|reicht so|peu importe|laisse tomber|da igual|déjalo|tanto faz|"
+    r"deixa|неважно)\b|"
+    r"^(?:このままでいい|没关系|算了|괜찮아)",
+    re.I,
+)
+WAIVED = 80  # characters of such a turn
 WHY = re.compile(r"^(?:why|reason)\b[^\w`]*", re.I)
 REASONS = re.compile(r"\b(?:simplif\w+|(?:simpler|cleaner|safer|better|faster|easier) (?:than|since|and|for))\b", re.I)
 
@@ -138,19 +209,20 @@ def rulings(view: View, staying: Sequence[Message]) -> Iterator[str]:
         if numbers.get(stays.id, newest) == newest:
             continue
         message = transcript.messages[transcript.index[stays.id]]  # the whole of it, where a plan has cut it
-        if not _rulings(message):
-            continue
         before = _answer_before(transcript, message)
+        deciding = _deciding(transcript, message, before)
+        if not deciding:
+            continue
         earlier = _answers_before(transcript, message)
         own = [
             each
-            for each in _rulings(message)
+            for each in deciding
             if (message.id, each) not in replaced and not _is_quoted(each, earlier) and not _is_over(each)
         ]
         question = _answered_by(transcript, message, before)
         whole = own_text(message).strip()
         upon = f' (to: "{question}")' if question else _request_before(transcript, whole, numbers[message.id])
-        quoting = len(own) < len(_rulings(message)) or pasted_spans(whole)
+        quoting = len(own) < len(deciding) or pasted_spans(whole)
         if own and len(whole) <= WHOLE and not quoting and (room := room - view.counter.text(whole)) >= 0:
             own = [whole]
         taken_back = f" (taken back in user turn {reverted[message.id]})" if message.id in reverted else ""
@@ -159,6 +231,8 @@ def rulings(view: View, staying: Sequence[Message]) -> Iterator[str]:
             ending = taken_back if number else f"{upon}{taken_back}"
             if is_done and not LASTING.search(sentence):
                 ending = CARRIED_OUT
+            elif later := _set_again(transcript, sentence, numbers[message.id]):
+                ending += f" (user turn {later} sets it again)"
             yield f"user turn {numbers[message.id]}: {one_line(sentence, WHOLE)}{ending}"
 
 
@@ -175,6 +249,17 @@ def accepted(transcript: Transcript) -> tuple[str, ...]:
     return tuple(lines[:MOST])
 
 
+@memoized
+def waived(transcript: Transcript) -> dict[int, str]:
+    """Return the turns behind which the user lets what is wrong be, with the words of the next turn that say so."""
+    numbers = turn_numbers(transcript)
+    return {
+        numbers[message.id] - 1: f'user turn {numbers[message.id]}: "{one_line(text, WAIVED)}"'
+        for message in transcript.messages
+        if message.id in numbers and WAIVES.search(text := own_text(message).strip().translate(QUOTES)[:LOOKED_AT])
+    }
+
+
 def _agreed(transcript: Transcript, message: Message, turn: int) -> str:
     """Return what a turn agrees to: an option, one of two things that were asked about, or a proposal."""
     text = own_text(message).strip()
@@ -188,16 +273,18 @@ def _agreed(transcript: Transcript, message: Message, turn: int) -> str:
     if before is None:
         return ""
     proposal = question or last_question(before)
+    headings = [each.strip(" #*") for each in HEADING.findall(text_of(before))]
     if question and SUITS.match(proposal):
-        headings = HEADING.findall(text_of(before)) if goes_on(message) else ()
-        return f"{headings[-1].strip(' #')}: {proposal} → accepted in turn {turn}" if headings else ""
+        section = text_of(before).rpartition(headings[-1])[2] if headings else ""
+        proposed = whole_sentences(" ".join(filter(tells, sentences_of_answer(section))), SECTION) or proposal
+        return f"{headings[-1]}: {proposed} → accepted in turn {turn}" if section and goes_on(message) else ""
+    if STARTS.search(proposal) and len(text_of(before)) >= DESIGN and (design := reply(before)):
+        return f"{f'{headings[0]}: ' if headings else ''}{design} → accepted in turn {turn}"
     why = _reason_for(before, proposal)
     is_plain = why or goes_on(message)
-    if (
-        is_plain
-        and PROPOSES.search(proposal)
-        and (names_something(proposal) or (why and len(proposal.split()) >= QUOTING))
-    ):
+    if not (is_plain and PROPOSES.search(proposal)):
+        return ""
+    if names_something(proposal) or (why and len(proposal.split()) >= QUOTING):
         return f"{proposal}{f' ({why})' if why else ''} → accepted in turn {turn}"
     return ""
 
@@ -269,8 +356,85 @@ def _answered_by(transcript: Transcript, message: Message, before: Message | Non
         return ""
     text = own_text(message).strip()
     question = question_before(transcript, message)[0] or (last_question(before) if YES_NO.match(text) else "")
-    questions = (question,) if question else closing_questions(before)
+    questions = (question,) if question else closing_questions(before) or tuple(filter(None, (asks_to_choose(before),)))
     return " / ".join(one_line(each, UPON) for each in questions)
+
+
+def _deciding(transcript: Transcript, message: Message, before: Message | None) -> tuple[str, ...]:
+    """Return the sentences of a turn that decide: the one it begins with where that answers, and what it sets."""
+    ruled, index = _rulings(message), transcript.index
+    answers = before is not None and not any(map(is_turn, transcript.messages[index[before.id] : index[message.id]]))
+    first = _answering(message, before) if before is not None and answers else ""
+    return ruled if not first or first in ruled else (first, *ruled)
+
+
+def _answering(message: Message, before: Message) -> str:
+    """Return the first sentence of a turn where it answers what the assistant asked, and says more than yes.
+
+    A "no" answers, and so does a "yes" with more behind it. Other words answer a choice that they take up: not an
+    offer, behind which most turns ask for something else.
+    """
+    text = own_text(message).strip()
+    if goes_on(message) or len(text) > LONG or (text[:1] == "/" and " " not in text):
+        return ""
+    first = next((each.strip() for each in sentences_of(without_pasted(text))), "")
+    if not first or len(first) > RULING or first.endswith(("?", "？", ":", "：")) or only_praises(first.lower()):
+        return ""
+    questions, choice = closing_questions(before), asks_to_choose(before)
+    if not (questions or choice):
+        return ""
+    if YES_NO.match(first) and not OK.match(first):
+        denies = NEGATES.match(first) is not None
+        enough = LEAST_DENYING if denies else FEWEST + 1
+        return first if _words(first) >= enough else ""
+    is_choice = choice or any(OR.search(each) or not OFFER.search(each) for each in questions)
+    if not is_choice or ASKING.match(first) or not LEAST_DENYING <= _words(first) <= LONGEST_CHOICE:
+        return ""
+    taken_up = {word for word in words_of(first) & words_of(text_of(before)[-PROPOSED:]) if _is_long(word)}
+    few = _words(first) <= FEW // 2
+    return first if len(taken_up) >= (1 if few else SEVERAL) else ""
+
+
+def _steers(sentence: str) -> bool:
+    """Tell whether a sentence says what is wanted in the form of a question, or what is expected."""
+    return may_hold(sentence, STEERING) and STEERS.search(sentence) is not None
+
+
+def _words(text: str) -> int:
+    """Return how many words a text has; of a script without blanks how many signs."""
+    return len(text) if UNSPACED.search(text) else len(text.split())
+
+
+def _is_long(word: str) -> bool:
+    return len(word) >= LONG_WORD or not word.isascii()
+
+
+def _set_again(transcript: Transcript, sentence: str, turn: int) -> int:
+    """Return the newest later turn that sets a value for what a sentence names in two words side by side, or 0."""
+    pairs = _pairs(sentence)
+    return next((later for later, others in _valued_pairs(transcript) if later > turn and pairs & others), 0)
+
+
+@memoized
+def _valued_pairs(transcript: Transcript) -> tuple[tuple[int, frozenset[tuple[str, str]]], ...]:
+    """Return the pairs of words in short sentences of users that hold a number, with their turns, newest first."""
+    numbers = turn_numbers(transcript)
+    return tuple(
+        (numbers[message.id], pairs)
+        for message in reversed(transcript.messages)
+        if message.id in numbers and len(text := own_text(message)) <= WHOLE
+        for each in sentences_of(text)
+        if VALUE.search(each) and not each.strip().endswith(("?", "？")) and (pairs := _pairs(each))
+    )
+
+
+def _pairs(text: str) -> frozenset[tuple[str, str]]:
+    """Return the words of a text that stand side by side, two and two: those of four letters and more, no numbers."""
+    words = [
+        word if len(word) >= LONG_WORD and word.isalpha() and word not in COMMON else ""
+        for word in WORD.findall(text.lower())
+    ]
+    return frozenset(pair for pair in pairwise(words) if all(pair))
 
 
 def _answer_before(transcript: Transcript, message: Message) -> Message | None:
@@ -292,13 +456,16 @@ def _rulings(message: Message) -> tuple[str, ...]:
         sentence
         for each in sentences_of(without_pasted(text))
         if len(sentence := each.strip()) <= RULING
+        and not OPTIONAL.search(sentence)
         and (
-            (("->" in sentence or "→" in sentence) and MAPS.search(sentence))
+            _steers(sentence)
+            or COLOR.search(sentence)
+            or (("->" in sentence or "→" in sentence) and MAPS.search(sentence))
             or (
                 (sentence in pinned or (may_hold(sentence, SETTING) and SETS.search(sentence)))
                 and (not asking or VOICE.search(sentence))
             )
         )
-        and not (sentence.endswith(("?", "？")) or ASKING.match(sentence))
+        and (_steers(sentence) or not (sentence.endswith(("?", "？")) or ASKING.match(sentence)))
         and (len(sentence) if UNSPACED.search(sentence) else len(sentence.split())) >= FEWEST
     )

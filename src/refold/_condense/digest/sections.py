@@ -31,7 +31,7 @@ from refold._condense.digest.outcomes import (
 from refold._condense.digest.previous import earlier_entries
 from refold._condense.digest.quotes import GOAL
 from refold._condense.digest.reports import REPORTED, reports
-from refold._condense.digest.rulings import accepted, rulings
+from refold._condense.digest.rulings import accepted, rulings, waived
 from refold._condense.digest.state import LISTED, STATE, TODO, state
 from refold._condense.digest.steps import STEPS, earlier_steps, steps
 from refold._condense.digest.targets import WRITE, Target, target_in, targets_of
@@ -166,7 +166,9 @@ def _own(
     # also where the output stays, but for tries: a script that is run once, an edit that found no place
     lasting = (end for end in below if not (end.target.once or end.target.looks or end.target.task == WRITE))
     still = [end for end in (*lasting, *wrong) if end.open and (end.target.checks or end.turn in in_work)]
-    yield Section(ERRORS, tuple(map(_line, _newest(still))), 0.06, newest_first=True)
+    let_be = waived(transcript)
+    errors = (_line(end) + (f" (let be by {let_be[end.turn]})" if end.turn in let_be else "") for end in _newest(still))
+    yield Section(ERRORS, tuple(errors), 0.06, newest_first=True)
     log = file_log(transcript)
     changed = _changed(log)
     full = tuple(record.full_line for record in changed[:PHRASES])
@@ -180,7 +182,7 @@ def _own(
     yield Section("Commands", commands[:COMMANDS], 0.02, newest_first=True)
     yield Section("Other calls", other_calls(view, messages)[:CALLS], 0.015, newest_first=True)
     yield Section(WORKED_THROUGH, worked_through(view, messages, staying), 0.3, newest_first=True)
-    yield Section("Values", values(sound), 0.02, newest_first=True)
+    yield Section("Values", values(transcript, sound), 0.02, newest_first=True)
     yield Section(STEPS, steps(view) if messages else (), 0.07, newest_first=True)
     yield Section(STATE, state(view) if messages else (), 0.1)
     yield Section(REPORTED, reports(view, staying) if messages else (), 0.035, newest_first=True)

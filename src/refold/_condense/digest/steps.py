@@ -15,15 +15,16 @@ from refold._condense.call_facts import is_shell, writes
 from refold._condense.call_outline import call_line, one_line
 from refold._condense.digest.conclusions import prose
 from refold._condense.digest.findings import no_work
-from refold._condense.digest.outcomes import answered, ended, failed, meant_to_fail
+from refold._condense.digest.outcomes import PASSED_LATER, answered, ended, failed, meant_to_fail
 from refold._condense.digest.remedies import announced
-from refold._condense.digest.targets import target_of
+from refold._condense.digest.targets import target_of, targets_of
 from refold._condense.digest.turns import turns_at, turns_in_work
 from refold._condense.file_views import took_effect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from refold._condense.digest.targets import Target
     from refold.core.messages import ToolCall, ToolResult
     from refold.core.view import View
 
@@ -32,6 +33,7 @@ __all__ = ["STEPS", "earlier_steps", "steps"]
 STEPS = "Steps of the work on the current request"  # the section of a digest
 MOST = 24  # steps that are told, the newest
 WORDS, ENDED = 150, 90  # characters of what the assistant said, and of how a command ended
+SOLVED = f"{PASSED_LATER})"
 FILES, RUNS = 4, 4  # files and commands that are named in a step
 
 
@@ -76,6 +78,7 @@ def _steps(view: View) -> Iterator[_Step]:
     messages = view.transcript.messages
     places = [position for position, turn in enumerate(turns) if turn in in_work]
     end = len(places)
+    passed: list[Target] = []  # what went well in later calls
     for start in range(end - 1, -1, -1):
         position = places[start]
         words = "" if no_work(prose(messages[position]).strip()) else announced(messages[position], WORDS)
@@ -83,14 +86,16 @@ def _steps(view: View) -> Iterator[_Step]:
             step = _Step(turns[position], words)
             for place in places[start:end]:
                 for call, result in reversed([*answered(view, [messages[place]])]):
-                    _note(step, view, place, call, result)
+                    _note(step, view, place, call, result, passed)
             yield step
             end = start
 
 
-def _note(step: _Step, view: View, position: int, call: ToolCall, result: ToolResult) -> None:
-    """Take a call into a step: what it changed, or what it ran and how that ended."""
+def _note(step: _Step, view: View, position: int, call: ToolCall, result: ToolResult, passed: list[Target]) -> None:
+    """Take a call into a step: what it changed, or what it ran and how that ended, also later where it failed."""
     wrong, target = failed(call, result), target_of(call)
+    if not wrong:
+        passed += targets_of(call)
     if not wrong and took_effect(call, result):
         for path in writes(call):
             name = path.replace("\\", "/").rsplit("/", 1)[-1]
@@ -103,4 +108,6 @@ def _note(step: _Step, view: View, position: int, call: ToolCall, result: ToolRe
         return
     command = one_line((target.written or call_line(call)).replace("`", "'"), ENDED)
     if wrong or (is_shell(call) and (target.checks or len(target.written) <= ENDED)):
-        step.runs[f"`{command}`"] = one_line(ended(call, result), ENDED) if wrong or target.checks else ""
+        how = one_line(ended(call, result), ENDED) if wrong or target.checks else ""
+        solved = wrong and any(each.covers(target) for each in passed)
+        step.runs[f"`{command}`"] = f"{how}{SOLVED}" if solved else how
