@@ -330,7 +330,7 @@ def main_of_shapes(options: argparse.Namespace) -> None:
     console = Console(stderr=options.json)
     names = ["refold"] if options.policies == ",".join(policies.names()) else options.policies.split(",")
     tokens = int(float(options.tokens.rstrip("kM")) * {"k": 1_000, "M": 1_000_000}[options.tokens[-1]])
-    found: dict[str, Any] = {"shapes": {name: {} for name in names}, "peers": {}}
+    found: dict[str, Any] = {"tokens": options.tokens, "shapes": {name: {} for name in names}, "peers": {}}
     for name in names:
         shape_pass(name, sized(5_000))  # the first pass of a process loads vocabulary, format and policy
     with console.status("measuring") as status:

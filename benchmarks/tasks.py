@@ -337,12 +337,18 @@ def _extra(some: Sequence[Attempt]) -> str:
     return f"{mean(shares):+.0%}" if shares else "–"
 
 
-def _share(won: Sequence[bool]) -> str:
-    """Return a share with its 95 % interval by Wilson's formula."""
+def wilson(won: Sequence[bool]) -> tuple[float, float]:
+    """Return the 95 % interval of a share by Wilson's formula."""
     count, share, z = len(won), mean(won), 1.96
     middle = (share + z * z / (2 * count)) / (1 + z * z / count)
     half = z * (share * (1 - share) / count + z * z / (4 * count * count)) ** 0.5 / (1 + z * z / count)
-    return f"{share:.0%} ({max(middle - half, 0):.0%}-{min(middle + half, 1):.0%})"
+    return max(middle - half, 0.0), min(middle + half, 1.0)
+
+
+def _share(won: Sequence[bool]) -> str:
+    """Return a share with its interval."""
+    low, high = wilson(won)
+    return f"{mean(won):.0%} ({low:.0%}-{high:.0%})"
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from refold.replay import _judge as judge
 from refold.transcripts import read
 from tools.sample_sessions.sized import sized
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.append(str(Path(__file__).parent.parent))
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 import recall  # the benchmark of that name: what identifiers are and where sessions lie
 

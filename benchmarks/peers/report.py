@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
+import sys
 from pathlib import Path
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING, Any
 import plot
 from environments import TABLE
 
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+from benchmarks.doc_tables import table
+from benchmarks.doc_tables import write as write_tables
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent.parent / "docs"
@@ -53,11 +57,7 @@ def write(rows: Rows) -> None:
 
 def insert(made: dict[str, str]) -> None:
     """Put tables where the page has marks for them."""
-    text = PAGE.read_text("utf-8")
-    for name, table in made.items():
-        pattern = rf"(<!-- measured:{name} -->\n).*?(<!-- /measured -->)"
-        text = re.sub(pattern, lambda found, table=table: f"{found[1]}{table}\n{found[2]}", text, flags=re.S)
-    PAGE.write_text(text, "utf-8")
+    write_tables(PAGE, made)
 
 
 def needed(rows: Rows, every: Rows) -> str:
@@ -70,7 +70,7 @@ def needed(rows: Rows, every: Rows) -> str:
         cells = [_cell(found["runs"], goal, "frr", most[goal]) for goal in GOALS]
         apart = [_apart(found["runs"], ours, goal) if name != OURS else "" for goal in ("25%", "10%")]
         body.append([_bold(name), *cells, *apart])
-    return _table(head, body)
+    return table(head, body)
 
 
 def grouped(rows: Rows) -> str:
@@ -83,7 +83,7 @@ def grouped(rows: Rows) -> str:
         most = {each: max(len(_scores(runs, *each)) for runs in here.values()) for each in columns}
         body = [[_bold(name), *(_cell(runs, *each, most[each]) for each in columns)] for name, runs in here.items()]
         sessions = {run["session"] for _, found in rows for run in found["runs"] if run["agent"] in agents}
-        made.append(f"**{title}** ({len(sessions)} sessions)\n\n{_table(head, body)}")
+        made.append(f"**{title}** ({len(sessions)} sessions)\n\n{table(head, body)}")
     return "\n\n".join(made)
 
 
@@ -117,7 +117,7 @@ def properties(rows: Rows) -> str:
                 "yes" if found["models"] else "",
             ]
         )
-    return _table(head, body)
+    return table(head, body)
 
 
 def unbounded(rows: Rows) -> str:
@@ -128,7 +128,7 @@ def unbounded(rows: Rows) -> str:
         if not found["budgeted"] and runs:
             left = [run["used"] / 2 for run in runs]
             body.append([name, f"{mean(left):.0%}", f"{min(left):.0%}", found["note"]])
-    return _table(["", "left of the size, mean", "least", "how"], body)
+    return table(["", "left of the size, mean", "least", "how"], body)
 
 
 def told_versions(rows: Rows) -> str:
@@ -159,7 +159,7 @@ def conformance() -> str:
                 *(f"{entries[-1]['semantic'][each]:.0%}" for each in ("resolved_rate", "distinct_pair_rate")),
             ]
         )
-    return _table(head, body)
+    return table(head, body)
 
 
 def survivals(name: str, entries: list[dict[str, Any]]) -> str:
@@ -254,8 +254,3 @@ def _share(runs: Runs, holds: Callable[[dict[str, Any]], bool]) -> str:
 
 def _bold(name: str) -> str:
     return f"**{name}**" if name == OURS else name
-
-
-def _table(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
-    return "\n".join([*lines, *("| " + " | ".join(cells) + " |" for cells in body)])

@@ -51,3 +51,11 @@ def test_the_speed_benchmark_prints_figures_as_json():
     assert found["check"]["50k"]["exact"] is True
     assert found["pass"]["refold"]["50k"]["used"].endswith("%")
     assert found["import"]["unwanted"] == []
+
+
+def test_the_benchmark_of_peers_lists_its_rows():
+    done = subprocess.run(
+        [sys.executable, "benchmarks/peers/run.py", "--list"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    names = {line.split("  ")[0] for line in done.stdout.splitlines()}
+    assert {"refold", "wolffish", "tessera compact"} <= names
