@@ -86,11 +86,11 @@ def interval(run_scores: Sequence[tuple[str, float]], digits: int = 2) -> str:
     if not by_session:
         return NONE
     means = [mean(scores) for scores in by_session.values()]
-    here = f"{mean(score for _, score in run_scores):.{digits}f}"
+    here = f"{mean(score for _, score in run_scores):.{digits}f}".replace("-", "−")
     if len(means) < 2:
         return here
     half = recall.T95[min(len(means) - 2, len(recall.T95) - 1)] * stdev(means) / len(means) ** 0.5
-    return f"{here} ±{half:.{digits}f}"
+    return f"{here} ±{half:.{digits}f}" if half > 0.5 * 10**-digits else here.removesuffix(f".{'0' * digits}")
 
 
 def recall_table(runs: Sequence[Run], agents: Sequence[str]) -> str:
@@ -107,8 +107,8 @@ def recall_table(runs: Sequence[Run], agents: Sequence[str]) -> str:
                 (run.session, one - other)
                 for run in fits
                 if (same := ours.get(recall.pair_key(run, "*")))
-                and (one := run.scores["fic"]) is not None
-                and (other := same.scores["fic"]) is not None
+                and (one := run.scores.get("fic")) is not None
+                and (other := same.scores.get("fic")) is not None
             ]
             apart = "" if policy == OURS else interval(pairs)
             count = f"{len(fits)} of {len(mine)}"

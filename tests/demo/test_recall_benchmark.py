@@ -4,7 +4,9 @@ import pytest
 
 import refold
 from benchmarks import recall, rivals
+from refold import policies
 from refold.formats import find, read
+from refold.replay import _judge as judge
 from tools.sample_sessions.sized import sized
 
 FORMAT = "openai-chat"
@@ -87,3 +89,11 @@ def test_differences_are_paired_by_cut():
     cells = [list(column.cells) for column in tables[0].columns]
     assert cells[0] == ["refold"]
     assert cells[1 + recall.COLUMNS.index("frr")] == ["[green]+0.250 ±0.000[/]"]
+
+
+@pytest.mark.parametrize("name", policies.names())
+def test_no_policy_invents_identifiers_in_what_it_writes_itself(name: str):
+    known = sized(20_000)
+    result = rivals.compacted(name, known, FORMAT, 5_000)
+    assert not isinstance(result, str)
+    assert judge.copy_precision(read(find(FORMAT), known).messages, result.messages) == 1.0

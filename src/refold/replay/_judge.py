@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 ANCHOR = 8  # characters of a line that is worth finding: braces and blanks are everywhere
-OWN = frozenset({"JSON"})  # words of placeholders that look like identifiers
+OWN = frozenset({"JSON", "REMAINING", "TRUNCATED"})  # words that policies write, and that look like identifiers
 SHINGLE = 5  # lines in a row that are compared
 DECILES = 10
 OLD_TEXT = frozenset({"old_string", "old_str", "oldText", "old_text", "oldString", "search"})
