@@ -249,3 +249,20 @@ def test_what_waits_for_another_task_of_a_tracker_was_not_tried(other):
 )
 def test_a_recommendation_with_its_reason_and_a_root_cause_are_decisions(sentence, is_one):
     assert bool(decided(sentence)) == is_one
+
+
+@pytest.mark.parametrize(
+    ("line", "is_one"),
+    [
+        ("- **V1 non-goals:** other hosts, a polished editor in the browser.", True),
+        ("**Umfang:** nur der Speicher, keine anderen Dienste im ersten Schritt.", True),
+        ("1. **方針**：最初はローカルの保存だけを扱い、他は後にする。", True),
+        ("- **Scope:** small", False),
+        ("- **Read-only getters:** the state and the model of the session.", False),
+    ],
+)
+def test_what_a_plan_says_under_a_label_is_a_decision(line, is_one):
+    transcript = talk("u: plan it", f"a: Here is the plan.\n\n{line}", "u: on")
+    assert bool(decisions(transcript, transcript.messages)) is is_one
+    if is_one:
+        assert "**" not in decisions(transcript, transcript.messages)[0]

@@ -260,3 +260,11 @@ def test_what_goes_where_is_a_ruling_also_in_words_that_reject():
     assert ruled("u: where should they go?", "a: All into `./lib/`.", f"u: {words}", "a: ok") == [
         "user turn 2: no, that is horrible. tools -> core/tools fuzzy.py, shell.py, config.py -> utils or what else?"
     ]
+
+
+def test_an_option_by_its_number_before_more_words_stands_with_its_words():
+    listed = "a: There are three ways.\n\n1. Keep both\n2. One color only\n3. A start and an end color\n\nI lean to 1."
+    assert ruled("u: go", listed, "u: 3 is better, implement it with a helper. And then run it.") == [
+        'user turn 2: 3 is better, implement it with a helper. And then run it. (to: "3. A start and an end color")'
+    ]
+    assert ruled("u: go", listed, "u: 3 tests are broken there") == []

@@ -49,7 +49,8 @@ NEXT = re.compile(r"\b(?:I(?:['’]m| am|['’]ll| will|['’]d)|let(?:['’]s| 
 POINTS_BACK = re.compile(
     r"^(?:(?:so|but|and|also|now|ok(?:ay)?|good|great|perfect|right|yes|no|wait|actually|however)\b[,.:!]? )*"
     r"(?:(?:it|they|here)\b|(?:this|that|these|those)(?:['’]s| (?:is|are|was|were|has|have|does|do|did|can|means?|"
-    r"works?|fails?|uses?|needs?|makes?|gives?|shows?|all|both)\b))",
+    r"works?|fails?|uses?|needs?|makes?|gives?|shows?|all|both|approach|way|method|function|class|component|change|"
+    r"design|pattern|version|one|two|three|ones|test|check|fix|error|line|value|name|part|setup|step)\b))",
     re.I,
 )
 

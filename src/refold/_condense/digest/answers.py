@@ -33,6 +33,7 @@ __all__ = [
     "asks_to_choose",
     "closing_questions",
     "last_question",
+    "option_chosen",
     "question_before",
 ]
 
@@ -55,6 +56,12 @@ ASKS = re.compile(
 )
 CHOICE = re.compile(
     r"(?:option |number |variante? |opción |opção |#)?\(?([a-z]|\d{1,2})[.)!]*(?: please| bitte)?", re.I
+)
+LEADING_CHOICE = re.compile(  # before more words: "3 is better, implement it"
+    r"(?:(?:let['’]?s )?(?:do|go with|take|use|pick) |ich nehme |nimm |prenons |je prends |usa |tomemos )?"
+    r"(?:option |number |variante? |opción |opção |#)?\(?(\d{1,2}|[a-hA-H](?=\)|,| is\b))[.)]?"
+    r"(?:,| (?:is|looks|sounds|please|then|it is|ist|passt|est|es|é|bitte)\b)",
+    re.I,
 )
 ORDINALS = (  # words for the place of an option
     "first former erste erstes ersten premier première primero primera primeiro primeira primo prima",
@@ -98,6 +105,7 @@ CHOOSE = re.compile(
     r"\b(?:which|what|whether|how|where|if|one|welche\w*|was|ob|quel\w*|lequel|si|cuál|qué|qual|que)\b",
     re.I,
 )
+LEADS_ON = re.compile(r"[:：]\W*$")  # to what was done next, and not proposed
 QUOTES = str.maketrans({'"': "'", "“": "'", "”": "'", "„": "'"})
 
 
@@ -144,6 +152,13 @@ def closing_questions(message: Message) -> tuple[str, ...]:
     return tuple(_quotable(each) for each in _questions(text) if _has_words(each) and _begins(each))[-SEVERAL:]
 
 
+def option_chosen(asking: Message, answer: str) -> str:
+    """Return the option of a list that a turn begins with the number of, before more words; else nothing."""
+    choice = LEADING_CHOICE.match(answer)
+    option = _option(text_of(asking)[-LOOKED_AT:], choice[1]) if choice else ""
+    return f"{choice[1]}. {_short_option(option, OPTION_LENGTH)}" if choice and option else ""
+
+
 @memoized
 def asks_to_choose(message: Message) -> str:
     """Return the last sentence near the end of an answer that asks the user to choose, without a question mark."""
@@ -158,7 +173,7 @@ def _proposal(message: Message) -> str:
     for sentence in reversed(SENTENCE.split(prose(message))[-TAIL:]):
         if asks(sentence) and len(sentence.split()) < FEW and sentence.isascii():
             short = short or sentence
-        elif _has_words(sentence) and (asks(sentence) or PROPOSES.search(sentence)):
+        elif _has_words(sentence) and (asks(sentence) or (PROPOSES.search(sentence) and not LEADS_ON.search(sentence))):
             return _quotable(sentence)
     return _quotable(short) if _has_words(short) else ""
 

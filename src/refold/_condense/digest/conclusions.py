@@ -34,7 +34,7 @@ from refold.core._speakers import is_turn
 from refold.core.messages import Message, MessageId, memoized, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from refold.core.transcript import Transcript
 
@@ -95,6 +95,16 @@ RECOMMENDED = re.compile(
     r"start)\b[^.;\n]{4,}\bbecause\b",
     re.I,
 )
+# What a plan says under a label in bold type: its scope, what it leaves out, and why.
+LABELED = re.compile(
+    r"^[ \t]*(?:[-*•]|\d{1,2}[.)])?[ \t]*(?:\*\*|__)((?:[\w/&' -]{0,30}\b)?"
+    r"(?:direction|scope|non-goals?|decisions?|rationale|approach|strategy|trade-?offs?|recommendation|(?:root )?cause|"
+    r"entscheidung|ansatz|umfang|ursache|décision|approche|périmètre|decisión|enfoque|alcance|decisão|abordagem|"
+    r"escopo|решение|подход|причина)|[^\s*:：]{0,8}(?:決定|方針|範囲|原因|决定|方案|范围|결정|방침|원인))"
+    r"[:：]?(?:\*\*|__)[:：]?[ \t]*(?!-)(\S.*)$",
+    re.M | re.I,
+)
+FEWEST_LABELED = 5  # words behind such a label, or signs of a script without blanks
 # One of these stands in what the patterns above find: searched first, since most answers hold none of them.
 DECIDING = (
     "root cause", "cause is", "cause was", "culprit", "caused by", "ursache", "la cause", "causa ", "原因", "원인",
@@ -377,6 +387,23 @@ def prose(message: Message) -> str:
 
 @memoized
 def _decided(message: Message) -> tuple[_Conclusion, ...]:
+    """Return what an answer says under labels of a plan, and its sentences that choose one way, the last first."""
+    labeled = [*_labeled(message)]
+    known = {each.line for each in labeled}
+    return (*labeled, *(each for each in _choices(message) if each.line not in known))
+
+
+def _labeled(message: Message) -> Iterator[_Conclusion]:
+    """Yield what an answer says under labels of a plan, the last first."""
+    text = prose(message)
+    for label, words in reversed(LABELED.findall(text) if "**" in text or "__" in text else ()):
+        line = f"{label.strip()}: {words.replace('**', '').strip()}"
+        enough = len(words.split()) >= FEWEST_LABELED if words.isascii() else len(words) >= FEWEST_LABELED
+        if enough and len(line) <= LONGEST and not line.endswith((*NO_CHOICE[:2], ":", "：")):
+            yield _Conclusion(strong=True, line=one_line(line, LONGEST), items=_items(words))
+
+
+def _choices(message: Message) -> tuple[_Conclusion, ...]:
     """Return the sentences of an answer that choose one way over another, the last first."""
     return tuple(
         _Conclusion(chosen, one_line(sentence, LONGEST), items)

@@ -23,7 +23,7 @@ __all__ = ["announced", "preparation", "remedy"]
 
 WORDS = 110  # characters of what the assistant said of a change
 FEWEST_WORDS = 3  # of an announcement; fewer say nothing
-FILES = 3  # changed files that are named; of more their number
+FILES = 3  # changed files that are named; of more nobody can tell which it was
 PREPARES = re.compile(r"\b(?:use|activate|install|ci|sync)\b|^(?:source|export|\.)\s")  # what a command needs to run
 BACK, FAR = 2, 12  # messages before the first change, and before the last, in which it may be announced
 
@@ -51,7 +51,7 @@ def remedy(
         return f": as {passed}" if passed and passed != call else ""
     names = list(dict.fromkeys(path.replace("\\", "/").rsplit("/", 1)[-1] for _, path in changed))
     if len(names) > FILES:
-        return f": {len(names)} files changed"
+        return ""
     last = changed[-1][0]
     near = messages[max(changed[0][0] - BACK, last - FAR, 0) : last + 1]
     words = next((words for each in reversed(near) if (words := announced(each, WORDS))), "")

@@ -78,7 +78,7 @@ NAMES_SHARES, NAMES_MOST = ((0.1, 0.42), (0.25, 0.26), (0.5, 0.26)), 1_700
 # What a listed identifier is worth for its length, by the room for the transcript. At a quarter two thirds of the
 # characters of such a list held a fifth of what it is asked for (52 cuts of recorded sessions); messages use the room
 # better, and who reads it finds what matters. At a tenth so few messages stay that the list is all there is.
-LEAST_VALUES = ((0.1, 0.008), (0.25, 0.022), (0.5, 0.015))
+LEAST_VALUES = ((0.1, 0.004), (0.25, 0.022), (0.5, 0.015))
 ATOM = 3  # tokens of an identifier with its comma, at least
 TELLING = 0.04  # share from which a section takes more lines where room is left: others name calls and no more
 MORE, LEAST_MORE = 0.45, 600  # of that room, for those, and tokens of it at least; the rest is for messages

@@ -22,6 +22,7 @@ from refold._condense.digest.answers import (
     asks_to_choose,
     closing_questions,
     last_question,
+    option_chosen,
     question_before,
 )
 from refold._condense.digest.conclusions import BECAUSE, prose
@@ -57,7 +58,9 @@ EACH = 3  # such sentences of one turn
 LEAST_DENYING = 3  # words of an answer that denies or chooses; a yes says more only with more
 PROPOSED = 1_500  # characters at the end of an answer in which what it proposes stands
 LONGEST_CHOICE = 20  # words of a sentence that chooses; a longer one is a task
-OK = re.compile(r"ok(?:ay)?(?![^\W_])", re.I)  # begins any turn
+OK = re.compile(
+    r"ok(?:ay)?(?![^\W_])", re.I
+)  # agrees, and then asks for something: `accepted` tells what was agreed to
 SEVERAL = 2  # words of it that a longer sentence takes up which chooses
 NEGATES = re.compile(r"(?:no|nope|nah|not|nein|non|não|нет|いいえ|不|否|아니)(?![^\W_])|(?:いいえ|不|否|아니)", re.I)
 OR = re.compile(r"\b(?:or|oder|ou|o|или)\b|それとも|还是|아니면", re.I)
@@ -171,6 +174,7 @@ PROPOSES = re.compile(
     re.I,
 )
 INTENDS = re.compile(r"\b(?:want|should|shall|would|which|prefer|like|do you|soll|veux|quieres)\b", re.I)
+GOING_ON = frozenset({"continue", "proceed", "start", "begin"})  # the answer that nothing is decided by
 LONG_WORD = 4  # letters of a word of a question that an answer takes up
 SUITS = re.compile(  # what was set out before it
     r"(?:does|do|is|are) (?:this|that|these|it|the)\b.*\b(?:work|match|fit|suit|look|good|right|sense|captures?)\b",
@@ -266,8 +270,8 @@ def _agreed(transcript: Transcript, message: Message, turn: int) -> str:
     question, asking = question_before(transcript, message)
     if asking is not None and question != (plain := last_question(asking)) and not goes_on(message):
         return f"{question} → chosen in turn {turn}" if plain else ""
-    shared = words_of(text) & words_of(question) if " or " in question and INTENDS.search(question) else ()
-    if any(len(word) >= LONG_WORD for word in shared):
+    shared = words_of(text) & words_of(question) if " or " in question and INTENDS.search(question) else frozenset()
+    if any(len(word) >= LONG_WORD for word in shared - GOING_ON):
         return f'{question} → "{one_line(text)}" (user turn {turn})'
     before = _answer_before(transcript, message) if ACCEPTS.match(text) else None
     if before is None:
@@ -355,7 +359,11 @@ def _answered_by(transcript: Transcript, message: Message, before: Message | Non
     if before is None:
         return ""
     text = own_text(message).strip()
-    question = question_before(transcript, message)[0] or (last_question(before) if YES_NO.match(text) else "")
+    question = (
+        question_before(transcript, message)[0]
+        or option_chosen(before, text)
+        or (last_question(before) if YES_NO.match(text) else "")
+    )
     questions = (question,) if question else closing_questions(before) or tuple(filter(None, (asks_to_choose(before),)))
     return " / ".join(one_line(each, UPON) for each in questions)
 
@@ -375,15 +383,17 @@ def _answering(message: Message, before: Message) -> str:
     offer, behind which most turns ask for something else.
     """
     text = own_text(message).strip()
-    if goes_on(message) or len(text) > LONG or (text[:1] == "/" and " " not in text):
+    if goes_on(message) or OK.match(text) or len(text) > LONG or (text[:1] == "/" and " " not in text):
         return ""
     first = next((each.strip() for each in sentences_of(without_pasted(text))), "")
     if not first or len(first) > RULING or first.endswith(("?", "？", ":", "：")) or only_praises(first.lower()):
         return ""
+    if option_chosen(before, first):
+        return first
     questions, choice = closing_questions(before), asks_to_choose(before)
     if not (questions or choice):
         return ""
-    if YES_NO.match(first) and not OK.match(first):
+    if YES_NO.match(first):
         denies = NEGATES.match(first) is not None
         enough = LEAST_DENYING if denies else FEWEST + 1
         return first if _words(first) >= enough else ""

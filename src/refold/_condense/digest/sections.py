@@ -67,7 +67,8 @@ FILES_READ = 16  # that were not changed, the likeliest needed: the list of iden
 PHRASES = 32  # changed files, the newest, of which it is told what changed
 ACCOUNT_POSITION = 3  # of a model's account among the sections: after what users said
 END = " → "  # between a call and how it ended
-CUT = re.compile(r" …`?$")  # the end of a command that is not whole, and of which nothing tells how it ended
+# The end or the beginning of a command that is not whole, and of which nothing tells how it ended.
+CUT = re.compile(r" …`?$|^\S+ `… (?!git |gh |mv |.*→)")
 MARKS = (" (unresolved)", " (went well later)", " (passed later)")  # behind errors in digests of earlier releases
 
 Files: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]  # read, changed

@@ -109,5 +109,6 @@ def _note(step: _Step, view: View, position: int, call: ToolCall, result: ToolRe
     command = one_line((target.written or call_line(call)).replace("`", "'"), ENDED)
     if wrong or (is_shell(call) and (target.checks or len(target.written) <= ENDED)):
         how = one_line(ended(call, result), ENDED) if wrong or target.checks else ""
-        solved = wrong and any(each.covers(target) for each in passed)
+        same = (each for each in passed if not target.once or each.written == target.written)
+        solved = wrong and any(each.covers(target) for each in same)
         step.runs[f"`{command}`"] = f"{how}{SOLVED}" if solved else how
