@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from refold.core.messages import MessageId, ToolCall
     from refold.core.transcript import Transcript
 
-__all__ = ["is_changed_after", "stale_mark"]
+__all__ = ["is_changed_after", "is_file_of_changed_after", "stale_mark"]
 
 STALE, SOME_STALE = "; the file was changed after this", "; changed after this: {}"
 
@@ -29,6 +29,11 @@ def is_changed_after(transcript: Transcript, message: MessageId, path: str) -> b
         at > position and (mine.endswith(other) or other.endswith(mine))
         for other, at in _changes(transcript).get(_name(path), {}).items()
     )
+
+
+def is_file_of_changed_after(transcript: Transcript, message: MessageId, name: str) -> bool:
+    """Tell whether a call behind a message changed a file that is named after something: `ResultTable` by its file."""
+    return _last_by_stem(transcript).get(name.lower(), -1) > transcript.index.get(message, len(transcript.messages))
 
 
 def stale_mark(transcript: Transcript, message: MessageId, call: ToolCall | None) -> str:
@@ -60,6 +65,16 @@ def _changes(transcript: Transcript) -> dict[str, dict[str, int]]:
             for path in writes(call) if result is None or took_effect(call, result) else ():
                 changes.setdefault(_name(path), {})[f"/{plain_path(path)}".lower()] = position
     return changes
+
+
+@memoized
+def _last_by_stem(transcript: Transcript) -> dict[str, int]:
+    """Return where in a transcript a file was changed last, by its name without what follows a period."""
+    last: dict[str, int] = {}
+    for name, places in _changes(transcript).items():
+        stem = name.partition(".")[0]
+        last[stem] = max(last.get(stem, -1), *places.values())
+    return last
 
 
 def _name(path: str) -> str:

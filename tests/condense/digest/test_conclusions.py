@@ -266,3 +266,17 @@ def test_what_a_plan_says_under_a_label_is_a_decision(line, is_one):
     assert bool(decisions(transcript, transcript.messages)) is is_one
     if is_one:
         assert "**" not in decisions(transcript, transcript.messages)[0]
+
+
+def test_what_was_wrong_in_a_component_is_marked_once_its_file_was_changed():
+    transcript = talk(
+        "u: go",
+        "a: `ResultTable` still manages the panel itself. | read(b.py) as c",
+        "t: c = x",
+        "a: now | edit(src/ResultTable.tsx) as d",
+        "t: d = ok",
+        "a: `ResultTable.row` still has no test. Done with it.",
+    )
+    found = verdicts(transcript, transcript.messages, ())
+    assert f"`ResultTable` still manages the panel itself.{CHANGED}" in found
+    assert "`ResultTable.row` still has no test." in found

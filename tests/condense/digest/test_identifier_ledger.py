@@ -211,3 +211,19 @@ def test_names_that_only_programs_for_one_look_have_are_not_listed_nor_those_of_
         "t: d = navShadow shownRow",
     )
     assert {atom.text for atom in ledger(view_of(transcript), transcript.messages)} == {"load_rows"}
+
+
+def test_bare_names_of_a_listing_are_not_listed_nor_are_paths_of_a_command_too_long_to_tell():
+    long = json.dumps({"command": "for each in one two three; do rsync $each target:$each; done; " * 3})
+    transcript = talk(
+        "u: go",
+        "a: x | bash(ls -R) as c | glob(lib) as d",
+        "t: c = docs.yml src/lock_file.yml | d = vale.yml",
+        f"a: x | bash({long}) as e",
+        "t: e = web/page.py",
+        "a: x | bash(git show) as f",
+        "t: f = strategy.go",
+    )
+    found = {atom.text for atom in ledger(view_of(transcript), transcript.messages)}
+    assert {"src/lock_file.yml", "strategy.go"} <= found
+    assert found.isdisjoint({"docs.yml", "vale.yml", "web/page.py"})

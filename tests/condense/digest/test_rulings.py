@@ -221,9 +221,8 @@ def test_a_ruling_whose_words_a_later_turn_gives_another_value_says_so():
     first = "the link text should be same as accent"
     lines = ruled("u: go", "a: ok", f"u: {first}", "a: ok", "u: 81a2be is what link text is in the old one")
     assert lines[-1] == f"user turn 2: {first} (user turn 3 sets it again)"
-    assert ruled("u: go", "a: ok", f"u: {first}", "a: ok", "u: what link text is at line 81?") == [
-        f"user turn 2: {first}"
-    ]
+    for other in ("what link text is at line 81?", "to read the link text takes 30 s"):
+        assert ruled("u: go", "a: ok", f"u: {first}", "a: ok", f"u: {other}") == [f"user turn 2: {first}"]
 
 
 def test_an_open_error_that_the_user_lets_be_says_so():
@@ -268,3 +267,10 @@ def test_an_option_by_its_number_before_more_words_stands_with_its_words():
         'user turn 2: 3 is better, implement it with a helper. And then run it. (to: "3. A start and an end color")'
     ]
     assert ruled("u: go", listed, "u: 3 tests are broken there") == []
+
+
+def test_a_yes_to_what_was_set_out_without_a_question_stands_with_the_last_of_it():
+    long = "Some of it is long. " * 60
+    answer = f"a: The question is: which files are left?\n{long}\n`keep_open` keeps only those that differ."
+    (line,) = ruled("u: go", answer, "u: yeah let's use this for the rest too")
+    assert line.endswith('(to: "`keep_open` keeps only those that differ.")')

@@ -205,7 +205,7 @@ def _quotable(sentence: str) -> str:
 def _answers(answer: str, question: str, asking: Message) -> bool:
     """Tell whether words answer a question: with yes or no, with a word of it, or as a few words right behind it."""
     if YES_NO.match(answer):
-        return True
+        return bool(closing_questions(asking)) or len(text_of(asking)) <= LISTED_AT
     if OFFER.search(question) and " or " not in question:
         return False
     shared = words_of(answer) & words_of(question)

@@ -26,7 +26,7 @@ from refold._condense.call_outline import one_line
 from refold._condense.digest.announcements import SENTENCE, announces, points_back
 from refold._condense.digest.identifier_kinds import kind_of
 from refold._condense.digest.turns import turn_ends, turns_at, turns_in_work
-from refold._condense.last_changes import is_changed_after
+from refold._condense.last_changes import is_changed_after, is_file_of_changed_after
 from refold._salience.atoms import KNOWN, names_of
 from refold._salience.lazy_table import LazyTable
 from refold._text.sign_runs import SignRuns
@@ -235,11 +235,13 @@ PASSING = re.compile(
 )
 # A finding of this sort on a file is out of date once the file was changed.
 DEFECT = re.compile(
-    r"\b(?:needs?|missing|wrong|fail(?:s|ed|ing)?|broken?|breaks|unused|incorrect|outdated|stale|lacks?|still|"
-    r"unfinished|inconsistent|awkward|unclear|confusing|worth \w+ing|"
+    r"\b(?:needs?|missing|(?:has|have|had) no|wrong|fail(?:s|ed|ing)?|broken?|breaks|unused|incorrect|outdated|stale|"
+    r"lacks?|still|unfinished|inconsistent|awkward|unclear|confusing|worth \w+ing|"
     r"(?:not|never) (?:yet )?\w+ed|(?:does|is|do|are|has|have)n['’]t|hardcode[sd]?|bug|buggy|issue|problem|error)\b",
     re.I,
 )
+LONG_NAME = 6  # signs of a name that its file may have, too
+COMPOUND = re.compile(r"^\w*(?:[a-z][A-Z]|_)\w*$")
 PLACE = re.compile(r"([\w./-]+\.\w{1,5}):\d+(?:[-–]\d+)?(?![\w.])")
 DENIES = re.compile(r"\b(?:not|no longer|instead|never)\b|n['’]t\b", re.I)
 SAME = 2  # items that two sentences share which are about the same
@@ -375,7 +377,11 @@ def _outdated(transcript: Transcript, message: Message, conclusion: _Conclusion)
     if not DEFECT.search(conclusion.line):
         return ""
     items = {*conclusion.items, *(f"{name}.md" for name in DOCUMENT.findall(conclusion.line))}
-    return CHANGED if any(is_changed_after(transcript, message.id, item) for item in items) else ""
+    named = (item for item in items if len(item) >= LONG_NAME and COMPOUND.search(item))
+    changed = any(is_changed_after(transcript, message.id, item) for item in items) or any(
+        is_file_of_changed_after(transcript, message.id, item) for item in named
+    )
+    return CHANGED if changed else ""
 
 
 @memoized

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._condense.call_facts import act_of, is_shell, plain_name, reads, writes
-from refold._condense.call_outline import PARTS
+from refold._condense.call_outline import PARTS, call_line
 from refold._condense.digest.identifier_kinds import (
     NAMED,
     WEIGHTS,
@@ -87,6 +87,10 @@ SHORT = 4
 NUMBERED = re.compile(r"[A-Z][A-Za-z]{0,3}\d{1,4}|(?=[0-9A-F]*\d)[0-9A-F]{6}")
 VERSIONED = re.compile(r"(?:[\w-]+/)?[\w.-]+@\^?\d[\w.]*$")
 WEB = re.compile(r"web|fetch|brows|url|http|^code_?search")  # in names of tools
+CUT = "…"  # in a line of a call that is not whole
+FILE = re.compile(r"[\w-]\.[A-Za-z]\w{,4}\b")  # in such a line
+LISTS = re.compile(r"glob|ls\b|list|find|tree")  # how names of tools begin that list files
+LISTING = re.compile(r"\b(?:ls|find|tree|fd)\b|ls-files|--files\b|--stat\b|--name-only|git (?:status|pull)\b")
 SEVERAL = 4  # identifiers that are worth a line of their own
 SEVERAL_FILES = 3  # files that one command shows, of which nobody can tell which has a name
 IN_CONTEXT = ("path", "words", "url", "id", "number")  # kinds that what stands around them decides on
@@ -274,20 +278,26 @@ def _leads_nowhere(candidate: _Candidate, kind: IdentifierKind, part: Text | Too
 
 def _passed_by(candidate: _Candidate, kind: IdentifierKind, printer: str) -> bool:
     """Tell whether a word that nobody used only passed by: of those hardly one in thirty is asked for again."""
+    if kind in OF_A_TEXT:
+        in_passing = printer == "long" or (printer in ("listing", "files") and "/" not in candidate.word)
+        return in_passing or printer == "web" or (not printer and candidate.seen < REPEATED)
     if kind not in PASSING:
-        of_a_text = kind in OF_A_TEXT and (printer == "web" or (not printer and candidate.seen < REPEATED))
-        return kind in UNUSED or of_a_text
-    return printer in ("tool", "web") or (printer == "command" and candidate.seen < REPEATED)
+        return kind in UNUSED
+    return printer in ("tool", "web", "files") or (bool(printer) and candidate.seen < REPEATED)
 
 
-def _printed_by(view: View, piece: RemovedPiece) -> Literal["command", "tool", "web", ""]:
-    """Return what printed a piece, nothing where it is the content of a file or was written."""
+def _printed_by(view: View, piece: RemovedPiece) -> Literal["command", "listing", "long", "tool", "files", "web", ""]:
+    """Return what printed a piece, nothing where it is the content of a file or was written.
+
+    Of commands a listing of files and one whose line is too long to be told whole stand apart, of tools one that lists.
+    """
     call = view.call_of(piece.message, piece.part) if isinstance(piece.part, ToolResult) else None
     if call is None or reads(call) is not None:
         return ""
     if is_shell(call):
-        return "command"
-    return "web" if asks_the_web(call) else "tool"
+        line = call_line(call)
+        return "listing" if LISTING.search(line) else "long" if CUT in line and not FILE.search(line) else "command"
+    return "web" if asks_the_web(call) else "files" if LISTS.match(plain_name(call.name)) else "tool"
 
 
 def asks_the_web(call: ToolCall) -> bool:

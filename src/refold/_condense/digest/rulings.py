@@ -58,13 +58,13 @@ EACH = 3  # such sentences of one turn
 LEAST_DENYING = 3  # words of an answer that denies or chooses; a yes says more only with more
 PROPOSED = 1_500  # characters at the end of an answer in which what it proposes stands
 LONGEST_CHOICE = 20  # words of a sentence that chooses; a longer one is a task
-OK = re.compile(
-    r"ok(?:ay)?(?![^\W_])", re.I
-)  # agrees, and then asks for something: `accepted` tells what was agreed to
+OK = re.compile(r"ok(?:ay)?(?![^\W_])", re.I)  # agrees, which `accepted` tells, and then asks for something
 SEVERAL = 2  # words of it that a longer sentence takes up which chooses
 NEGATES = re.compile(r"(?:no|nope|nah|not|nein|non|não|нет|いいえ|不|否|아니)(?![^\W_])|(?:いいえ|不|否|아니)", re.I)
 OR = re.compile(r"\b(?:or|oder|ou|o|или)\b|それとも|还是|아니면", re.I)
-VALUE = re.compile(r"(?<![\w.])#?(?=[0-9a-f]*\d)[0-9a-f]{2,8}(?:px|em|rem|%|ms|s|k|kb|mb|gb)?(?![\w.])", re.I)
+ASSIGNS = re.compile(
+    r"\b(?:be|is|are|to|at|as|sei|ist|auf|est|sont|à|es|son|é|são)[ =:]+[\"'`]?\d|[=→:] ?\d", re.I
+)  # a value
 COMMON_WORDS = "that this with from should have will when where what your must need want like just then them they"
 COMMON = frozenset(COMMON_WORDS.split())
 CARRIED_OUT = " (carried out in its turn)"  # behind an order that holds for nothing that comes
@@ -362,10 +362,19 @@ def _answered_by(transcript: Transcript, message: Message, before: Message | Non
     question = (
         question_before(transcript, message)[0]
         or option_chosen(before, text)
-        or (last_question(before) if YES_NO.match(text) else "")
+        or (_agreed_upon(before, text) if YES_NO.match(text) else "")
     )
     questions = (question,) if question else closing_questions(before) or tuple(filter(None, (asks_to_choose(before),)))
     return " / ".join(one_line(each, UPON) for each in questions)
+
+
+def _agreed_upon(before: Message, text: str) -> str:
+    """Return what a yes or no answers: the last question, or of a yes the last sentence if the question is far."""
+    if NEGATES.match(text) or closing_questions(before):
+        return last_question(before)
+    naming = (each for each in reversed(sentences_of_answer(prose(before))) if names_something(each))
+    last = "" if OK.match(text) else next(naming, "")
+    return last.translate(QUOTES) if len(last.split()) > FEWEST and last.count("`") % 2 == 0 else ""
 
 
 def _deciding(transcript: Transcript, message: Message, before: Message | None) -> tuple[str, ...]:
@@ -427,14 +436,16 @@ def _set_again(transcript: Transcript, sentence: str, turn: int) -> int:
 
 @memoized
 def _valued_pairs(transcript: Transcript) -> tuple[tuple[int, frozenset[tuple[str, str]]], ...]:
-    """Return the pairs of words in short sentences of users that hold a number, with their turns, newest first."""
+    """Return the pairs of words in short sentences of users that give a value, with their turns, newest first."""
     numbers = turn_numbers(transcript)
     return tuple(
         (numbers[message.id], pairs)
         for message in reversed(transcript.messages)
         if message.id in numbers and len(text := own_text(message)) <= WHOLE
         for each in sentences_of(text)
-        if VALUE.search(each) and not each.strip().endswith(("?", "？")) and (pairs := _pairs(each))
+        if (COLOR.search(each) or ASSIGNS.search(each))
+        and not each.strip().endswith(("?", "？"))
+        and (pairs := _pairs(each))
     )
 
 
