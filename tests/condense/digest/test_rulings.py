@@ -274,3 +274,17 @@ def test_a_yes_to_what_was_set_out_without_a_question_stands_with_the_last_of_it
     answer = f"a: The question is: which files are left?\n{long}\n`keep_open` keeps only those that differ."
     (line,) = ruled("u: go", answer, "u: yeah let's use this for the rest too")
     assert line.endswith('(to: "`keep_open` keeps only those that differ.")')
+
+
+@pytest.mark.parametrize(
+    ("words", "is_one"),
+    [
+        ("we are going to adopt the contract of the other tool", True),
+        ("i suggest we remove the field in the core", True),
+        ("we want both, but the example better structured", True),
+        ("we want to know what the field is for", False),
+        ("it is going to be late today, i guess so", False),
+    ],
+)
+def test_what_users_say_they_go_for_or_suggest_is_a_ruling(words, is_one):
+    assert bool(ruled("u: go", "a: ok", f"u: {words}")) is is_one

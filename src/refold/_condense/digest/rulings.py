@@ -82,7 +82,9 @@ QUOTED_FROM = 80  # messages before a turn that may be quoted in it
 UPON = 140  # characters of a question that a ruling answers
 SETS = re.compile(  # how a user sets a value or makes a choice, where no pin says so
     r"\b(?:use [^.,;\n]{1,60}(?:, no |, not |(?: and)? not )|(?:needs?|ought) to (?:be|use|have|support|go)\b|"
-    r"let['’]?s (?:use|go with|keep|drop|leave|skip|apply)|"
+    r"let['’]?s (?:use|go with|keep|drop|leave|skip|apply|adopt|switch to|stick (?:to|with)|call it)|"
+    r"\bwe(?:['’]re| are) going (?:to (?:adopt|use|drop|keep|support|remove)|with)\b|"
+    r"\bi(?:['’]d| would)? suggest (?:we|you|that|to)\b|\bwe want (?!to (?:know|see|understand|ask)\b)|"
     r"go with\b|(?:we|i)(?:['’]ll| will) (?:use|keep|go)\b|no need (?:for|to)\b|not needed\b|"
     r"make (?:it|that|them|this) [^.,;\n]{2,40}$|i(?:['’]d| would) (?:rather|prefer)|i (?:do ?n['’]?t|only) want\b|"
     r"i want (?!(?:you )?to\b)|(?:is|are)n['’]?t (?:relevant|needed|necessary)|not (?:relevant|necessary)|"
@@ -132,7 +134,20 @@ MAPS = re.compile(r"\w[ \t]+(?:->|→)[ \t]+\w")  # what goes where
 # One of these stands in what it finds in ASCII, in small letters: most turns have none, and need no search.
 SETTING = (
     *("use", "need", "ought", "let", "go with", "'ll ", " will ", "make ", "i'd ", " would ", "want", "relevant"),
-    *("necessary", "instead of", "good enough", "is fine", "nimm ", "verwende ", "wir ", "utilise", "garde", "usa "),
+    *(
+        " going ",
+        "suggest",
+        "necessary",
+        "instead of",
+        "good enough",
+        "is fine",
+        "nimm ",
+        "verwende ",
+        "wir ",
+        "utilise",
+        "garde",
+        "usa ",
+    ),
     "deja ",
 )
 ASKING = re.compile(  # or says what is seen or supposed
