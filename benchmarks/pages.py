@@ -26,6 +26,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from benchmarks import bills, questions, recall, tasks
 from benchmarks.doc_tables import table, write
 from benchmarks.peers import plot
+from tools.sample_sessions.shapes import SHAPES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -256,7 +257,8 @@ def shapes_pages(paths: Sequence[Path]) -> None:
         found = json.loads(path.read_text("utf-8"))
         by_size.setdefault(found["tokens"], []).append(found)
     for size, some in by_size.items():
-        shapes = {shape: got for found in some for shape, got in found["shapes"].get(OURS, {}).items()}
+        known = {shape: got for found in some for shape, got in found["shapes"].get(OURS, {}).items()}
+        shapes = {shape: known[shape] for shape in SHAPES if shape in known}
         body = [
             [
                 *(shape, f"{got['tokens']:,}", f"{got['seconds']:.2f}", f"{got['rate']:,}"),
@@ -265,23 +267,26 @@ def shapes_pages(paths: Sequence[Path]) -> None:
             for shape, got in shapes.items()
         ]
         made[f"shapes-{size}"] = table(["shape", "tokens", "seconds", "tokens/s", "searches", "growth"], body)
-        peers = {shape: rates for found in some for shape, rates in found["peers"].items() if rates}
+        peers: dict[str, dict[str, float | str]] = {}
+        for found in some:
+            for shape, rates in found["peers"].items():
+                if rates:
+                    peers.setdefault(shape, {OURS: found["shapes"][OURS][shape]["rate"]}).update(rates)
         if peers:
-            names = list(dict.fromkeys(name for rates in peers.values() for name in rates))
-            rows = [
-                [told(name), *(_rate(peers[shape].get(name)) for shape in peers)]
-                for name in sorted(names, key=lambda name: name.lower())
-            ]
-            ours = [told(OURS), *(_rate(shapes[shape]["rate"]) for shape in peers)]
-            made[f"shapes-{size}-peers"] = table(["", *peers], [ours, *rows])
+            names = dict.fromkeys(name for rates in peers.values() for name in rates)
+            rows = [[told(name), *(_rate(peers[shape].get(name)) for shape in peers)] for name in names]
+            made[f"shapes-{size}-peers"] = table(["", *peers], rows)
     write(DOCS / "salience.md", made)
 
 
 def _rate(rate: float | str | None) -> str:
-    """Return thousands of tokens a second, or why there are none."""
+    """Return millions of tokens a second, or why there are none."""
     if rate is None:
         return NONE
-    return rate if isinstance(rate, str) else f"{rate / 1000:,.0f}"
+    if isinstance(rate, str):
+        return rate.partition(":")[0]
+    millions = rate / 1_000_000
+    return f"{millions:,.0f}" if millions >= 10 else f"{millions:.2f}"
 
 
 KINDS: dict[str, Callable[[Sequence[Path]], None]] = {

@@ -29,6 +29,7 @@ import json
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -213,7 +214,8 @@ def measure_peers(shape: str, tokens: int, names: str) -> dict[str, float | str]
         worker = None
         try:
             worker = Worker(peer.family, peer.name)
-            worker.ask({"messages": sized(5_000), "budget": 2_500})  # what is imported at the first pass
+            with suppress(Trouble):  # a peer may refuse so small a goal
+                worker.ask({"messages": sized(5_000), "budget": 2_500})  # what is imported at the first pass
             answer = worker.ask({"messages": messages, "budget": tokens // 4})
             rates[peer.name] = answer.get("error") or tokens / answer["seconds"]
         except Trouble as trouble:

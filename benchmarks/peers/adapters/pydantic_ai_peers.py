@@ -79,8 +79,15 @@ class _PydanticAI(Peer):
                 elif isinstance(
                     part, types.UserPromptPart | types.CompactionPart
                 ):  # both are sent as words of the user
-                    found.append({"role": "user", "content": str(part.content)})
+                    found.append({"role": "user", "content": _words(part.content)})
         return found
+
+
+def _words(content: Any) -> str:
+    """Return the text of a prompt, which a peer may have split into parts."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(part if isinstance(part, str) else str(getattr(part, "content", part)) for part in content or ())
 
 
 class _Harness(_PydanticAI):
