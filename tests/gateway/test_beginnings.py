@@ -75,6 +75,13 @@ def conversation(path):
             "stream": True,
             "input": [{"role": "user", "content": "Go."}, *responses_turns(0, 20)],
         }
+    if path.startswith("/v1beta"):
+        texts = [message["content"] or "reading" for message in chat(20)["messages"][1:]]
+        return {
+            "contents": [
+                {"role": ("user", "model")[at % 2], "parts": [{"text": text}]} for at, text in enumerate(texts)
+            ]
+        }
     if path == "/v1/messages":
         texts = [message["content"] or "reading" for message in chat(20)["messages"][1:]]
         return {
@@ -125,6 +132,96 @@ def test_an_error_in_a_whole_answer_of_status_200_is_a_refusal_also_behind_space
         _, headers, _ = call(serving.url, body=chat(10))
     assert headers["x-refold-done"] == "recovered"
     assert len(seen[1][1]) < len(seen[0][1])
+
+
+GEMINI = "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse"
+TOO_LONG = {
+    "code": 400,
+    "message": "The input token count (16000) exceeds the maximum number of tokens allowed (8000).",
+    "status": "INVALID_ARGUMENT",
+}
+FILTERS = {"choices": [], "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": {}}]}
+
+
+def role(**more):
+    return event({"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"role": "assistant", **more}}]})
+
+
+@pytest.mark.parametrize(
+    ("path", "pieces"),
+    [
+        ("/v1/chat/completions", [role(), ERROR]),
+        ("/v1/chat/completions", [event(FILTERS), role(content="", refusal=None) + b": waiting\n\n", ERROR]),
+        ("/v1/chat/completions", [role(content="")[:-40], role(content="")[-40:], ERROR]),
+        ("/v1/messages", [
+            event({"type": "message_start", "message": {}}, "message_start"),
+            event({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+            event(WRONG, "error"),
+        ]),
+        ("/v1/responses", [
+            created(),
+            event({"type": "response.output_item.added", "item": {"type": "message", "content": []}}),
+            event({"type": "response.content_part.added", "part": {"type": "output_text", "text": ""}}),
+            event({"type": "response.failed", "response": {"status": "failed", "error": CODED}}, "response.failed"),
+        ]),
+        (GEMINI, [event({"candidates": [{"content": {"role": "model", "parts": [{"text": ""}]}}]}),
+                  event({"error": TOO_LONG})]),
+        (GEMINI, [event({"candidates": [{"content": {"role": "model"}}]}), event({"error": TOO_LONG})]),
+    ],
+    ids=["chat", "chat, Azure", "chat, cut", "Anthropic", "Responses", "Gemini", "Gemini, no parts"],
+)  # fmt: skip
+def test_a_refusal_behind_events_without_content_is_recovered_and_the_client_sees_one_answer(path, pieces):
+    with (
+        upstream(streaming(pieces)) as (url, seen),
+        Serving(
+            GatewaySettings(upstreams={"openai": url, "anthropic": url, "gemini": url}, port=0, window=100_000)
+        ) as serving,
+    ):
+        _, headers, data = call(serving.url, path=path, body=conversation(path))
+    assert headers["x-refold-done"] == "recovered"
+    assert data == WORD
+    assert len(seen[1][1]) < len(seen[0][1])
+
+
+FAILED = {
+    "id": "resp_1", "object": "response", "created_at": 1, "instructions": "x" * 9_000, "output": [],
+    "status": "failed", "error": CODED, "usage": None,
+}  # fmt: skip
+
+
+def test_a_whole_response_that_failed_for_its_size_with_status_200_is_recovered():
+    text = json.dumps(FAILED).encode()
+    body = {**conversation("/v1/responses"), "stream": False}
+    with (
+        upstream(streaming([text[:500], text[500:5_000], text[5_000:]], kind=b"application/json")) as (url, seen),
+        Serving(GatewaySettings(upstreams={"openai": url}, port=0, window=100_000)) as serving,
+    ):
+        _, headers, data = call(serving.url, path="/v1/responses", body=body)
+    assert (headers["x-refold-done"], data) == ("recovered", WORD)
+    assert len(seen[1][1]) < len(seen[0][1])
+
+
+def test_a_whole_response_that_failed_for_another_reason_goes_to_the_client_as_it_came():
+    text = json.dumps({**FAILED, "error": {"code": "server_error", "message": "Try again."}}).encode()
+    with (
+        upstream(streaming([text[:500], text[500:]], kind=b"application/json")) as (url, seen),
+        Serving(GatewaySettings(upstreams={"openai": url}, port=0)) as serving,
+    ):
+        _, headers, data = call(serving.url, path="/v1/responses", body=conversation("/v1/responses"))
+    assert (headers["x-refold-done"], data, len(seen)) == ("forwarded", text, 1)
+
+
+def test_the_first_word_of_a_stream_takes_what_came_before_it_to_the_client():
+    pieces = [role(content=""), WORD]
+    with (
+        upstream(streaming([*pieces, b": waiting\n\n" * 99], gap=0.5)) as (url, _),
+        Serving(GatewaySettings(upstreams={"openai": url}, port=0)) as serving,
+    ):
+        connection = http.client.HTTPConnection(serving.url.removeprefix("http://"), timeout=5)
+        connection.request("POST", "/v1/chat/completions", json.dumps(chat(1, stream=True)))
+        answer = connection.getresponse()
+        assert answer.read1() == b"".join(pieces), "live: nothing more has come yet"
+        connection.close()
 
 
 def test_an_error_that_is_not_about_the_size_goes_to_the_client_as_it_came():

@@ -174,6 +174,15 @@ def test_whoever_is_not_let_in_is_not_listened_to(plain):
     assert b"still open" not in found
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/models", "/v1/sessions", "/page/", "/livez"])
+@pytest.mark.parametrize("method", ["TRACE", "CONNECT"])
+def test_a_request_that_a_server_answers_with_itself_goes_no_further(plain, method, path):
+    serving, seen = plain
+    status, headers, _ = call(serving.url, method, path, None, {"authorization": "Bearer sk-own"})
+    assert (status, "POST" in headers["allow"], headers["x-refold-reason"]) == (405, True, "method")
+    assert not seen
+
+
 def test_a_redirect_is_handed_on_and_not_followed():
     moved = b"HTTP/1.1 307 Moved\r\nlocation: http://127.0.0.1:1/steal\r\ncontent-length: 0\r\n\r\n"
     with (

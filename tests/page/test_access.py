@@ -1,9 +1,11 @@
 import asyncio
+import time
+from types import SimpleNamespace
 
 import pytest
 from starlette.testclient import TestClient
 
-from refold._page.access import WRONG, StartToken
+from refold._page.access import LASTS, WRONG, StartToken
 from refold._page.app import POLICY, page_app
 from refold._page.conversations import Conversations
 from tests.page.conftest import opened
@@ -141,6 +143,15 @@ def test_a_session_ends_with_its_time_and_with_its_token(store, monkeypatch):
     monkeypatch.undo()
     assert page.client.get("/").status_code == 200
     assert opened(store).client.get("/", headers={"cookie": page.answer.headers["set-cookie"]}).status_code == 401
+
+
+@pytest.mark.parametrize(("set_back", "later", "status"), [(3_600, 10, 401), (3_600, LASTS + 10, 401), (30, 10, 200)])
+def test_a_session_lasts_no_longer_where_the_clock_is_set_back(store, monkeypatch, set_back, later, status):
+    page = opened(store)
+    assert page.client.get("/").status_code == 200
+    clocks = SimpleNamespace(time=lambda: time.time() - set_back, monotonic=lambda: time.monotonic() + later)
+    monkeypatch.setattr("refold._page.access.time", clocks)
+    assert page.client.get("/").status_code == status
 
 
 def test_a_token_for_one_use_is_used_once():

@@ -88,6 +88,8 @@ if TYPE_CHECKING:
 __all__ = ["Gateway"]
 
 WHILE_DRAINING = ("/livez", "/metrics")
+REFLECTING = ("TRACE", "CONNECT")  # a server may answer with the request, keys among it, or with another's connection
+ALLOWED = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 STORE_TIMEOUT = 3.0  # seconds that a request waits for a store that others lock, or that does not answer
 LAST_WRITES = 8.0  # seconds in which a gateway that ends writes what the store did not take before
 TELL = 2.0  # seconds for which the figures that other workers know of this one are old at most
@@ -363,6 +365,9 @@ class Gateway:
         Raises:
             GatewayError: it may not.
         """
+        if scope["method"] in REFLECTING:
+            message = f"this gateway forwards no {scope['method']}: send the request that you mean"
+            raise GatewayError(405, message, "method", [*CLOSE, (b"allow", ALLOWED)])
         headers: dict[bytes, bytes] = dict(scope["headers"])
         original = scope["raw_path"].decode("latin-1")  # not unquoted: an escaped line end must stay escaped
         where = route(scope["method"], original, headers)

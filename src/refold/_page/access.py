@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 from msgspec import Struct
 from starlette.exceptions import HTTPException
 
-from refold._page.rates import Rates
+from refold._page.rates import REMEMBERED, Rates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["WRONG", "SignIn", "StartToken", "Viewer", "Viewers", "is_of_another_site", "network_of"]
 
 LASTS = 12 * 3600  # seconds of a session
+LEEWAY = 60.0  # seconds by which the clocks of processes that share a key may differ
 COOKIE = "refold_page"
 VIEWS = 600  # requests a minute that a viewer has at least; the list asks for 12, a conversation for 4
 WRONG = 30  # tokens a minute that an address may send which are not in force
@@ -91,6 +92,7 @@ class SignIn:
         self._viewers = viewers
         self._key = key
         self._rates = Rates()
+        self._ends: dict[str, float] = {}  # when each session that was used ends, by a clock that nobody can set
 
     def by_token(self, request: Request, token: str) -> Viewer | None:
         """Return whose token a text is that a request holds.
@@ -125,7 +127,16 @@ class SignIn:
         viewer = self._viewers.by_id(id) if id else None
         if viewer is None or not hmac.compare_digest(self._signed(viewer, ends), signature.encode()):
             return None  # before the number is read: of what was not signed, that may take long or fail
-        return viewer if ends.isdecimal() and int(ends) >= time.time() else None
+        return viewer if ends.isdecimal() and self._lasts(content, int(ends)) else None
+
+    def _lasts(self, session: str, ends: int) -> bool:
+        """Tell whether a session lasts; where the machine's clock is set back it lasts no longer than before."""
+        left, now = ends - time.time(), time.monotonic()
+        if not 0 <= left <= LASTS + LEEWAY:
+            return False
+        if len(self._ends) >= REMEMBERED and session not in self._ends:
+            del self._ends[next(iter(self._ends))]
+        return now <= self._ends.setdefault(session, now + left)
 
     def cookie(self, viewer: Viewer) -> str:
         """Return the value of the cookie of a new session."""

@@ -18,7 +18,7 @@ from msgspec import Raw, Struct
 
 from refold._gateway.upstream.response import UpstreamAborted
 from refold._gateway.wire.compression import Unreadable, decompressor
-from refold.core._json import Json, mapping
+from refold.core._json import Json, listing, mapping
 from refold.errors import UsageError
 from refold.formats._streaming.openai_responses import BEGINNING
 from refold.formats._streaming.sse import Event, first_events, last_events
@@ -45,8 +45,13 @@ NOTHING = Raw()
 PATIENCE = 5.0  # seconds for which an answer that has said nothing yet is kept from the client
 MOST = 512 * 1024  # bytes that are read of such an answer: two events repeat the instructions and tools of the request
 QUIET = frozenset({*BEGINNING, "message_start", "ping", "keepalive"})  # events after which it has still said nothing
+OPENING = frozenset({"content_block_start", "response.output_item.added", "response.content_part.added"})
+EMPTY = frozenset({"text", "message", "output_text"})  # types of what these open, and later events fill
+LONGEST_SILENT = 4 * 1024  # bytes of an event that may have no content; Azure's of its filters has 700
 # a body of status 200 that is no answer, or none yet: some servers send spaces until they have one
 NO_ANSWER = re.compile(rb'\s*(?:\[?\s*\{\s*"(?:error"|(?:type|object)"\s*:\s*"error").*)?', re.DOTALL)
+RESPONSE = b'"resp_'  # the id of a response of OpenAI's begins so
+FAILED = re.compile(rb'"status"\s*:\s*"failed"')  # a response that is whole and no answer
 EDGE = 1_024  # bytes at either end of a stream's beginning in which an error would stand
 REFUSED = frozenset({400, 413, 422, 429, 500, 503})  # statuses that hide a request that is too long
 _decode = msgspec.json.Decoder().decode
@@ -134,19 +139,24 @@ class ResponseObserver:
 
     @property
     def unsaid(self) -> bool:
-        """Whether an answer has said nothing yet: comments, events that tell that it begins, a part of an event.
+        """Whether an answer has said nothing yet: comments, events without content, a part of an event.
 
-        A body that is no stream has said nothing as long as it is spaces or an error. False where nobody here can read
-        it.
+        A body that is no stream has said nothing as long as it is spaces or an error; a response of OpenAI's until its
+        end, since it may say anywhere that it failed. False where nobody here can read it.
         """
         if self._decompress is _nothing:
             return False
         text = self._text
         if not self.streaming:
-            return NO_ANSWER.fullmatch(text) is not None
-        if text.startswith(b"data:") and b"\n\n" in text and text.find(b"response.", 0, EDGE) < 0:
-            return False
-        return all((event.name or _type(event.data)) in QUIET for event in _with_data(first_events(text)))
+            return text.find(RESPONSE, 0, EDGE) >= 0 or NO_ANSWER.fullmatch(text) is not None
+        return all(_is_silent(event.data or b"", event.name) for event in _with_data(first_events(text)))
+
+    @property
+    def failed(self) -> bool:
+        """Whether a body that is no stream may be an error or a response that failed."""
+        if NO_ANSWER.fullmatch(self._text) is not None:
+            return self.mentions(b"error", EDGE)
+        return FAILED.search(self._text) is not None
 
     def mentions(self, word: bytes, edge: int) -> bool:
         """Tell whether a word stands in so many bytes at either end of what was read."""
@@ -295,6 +305,43 @@ def _type(data: bytes | None) -> str | None:
         return None
 
 
+def _is_silent(data: bytes, name: str = "") -> bool:
+    """Tell whether an event has no content: it says that an answer begins, and by whom, or opens an empty part."""
+    kind = name or _type(data)
+    if kind in QUIET:
+        return True
+    if len(data) > LONGEST_SILENT:
+        return False
+    try:
+        fields = mapping(_decode(data))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    match fields:
+        case {"error": error} if error:
+            return False
+        case {"choices": list() as choices}:
+            return not (fields.get("usage") or any(map(_has_content, choices)))
+        case {"candidates": list() as candidates}:
+            return not any(map(_has_content, candidates))
+        case {"content_block": block} | {"item": block} | {"part": block} if kind in OPENING:
+            opened = mapping(block)
+            return opened.get("type") in EMPTY and not (opened.get("text") or opened.get("content"))
+    return False
+
+
+def _has_content(choice: object) -> bool:
+    """Tell whether a choice or a candidate of an event has text or anything else, or its end."""
+    match choice:
+        case {"delta": dict() as delta}:
+            said: list[Any] = [value for key, value in delta.items() if key != "role"]
+        case {"content": dict() as content}:
+            parts = [mapping(part) for part in listing(content.get("parts"))]
+            said = [part for part in parts if part.keys() - {"text", "thought"} or part.get("text")]
+        case _:
+            return True
+    return any(said) or any(mapping(choice).get(name) for name in ("finish_reason", "finishReason"))
+
+
 def usual_beginning(answer: UpstreamResponse, reading: ResponseObserver) -> bytes | None:
     """Return what has arrived of a stream that has begun as most do, with text and no error; None of any other answer.
 
@@ -312,6 +359,7 @@ def usual_beginning(answer: UpstreamResponse, reading: ResponseObserver) -> byte
         and first.find(b"response.", 0, EDGE) < 0
         and first.find(b"error", 0, EDGE) < 0
         and first.find(b"error", -EDGE) < 0
+        and not _is_silent(first.rsplit(b"\n\n", 2)[-2].removeprefix(b"data:"))
     ):
         reading.feed(first)
         return first
@@ -354,4 +402,6 @@ def refused(answer: UpstreamResponse, reading: ResponseObserver) -> bool:
     """Tell whether an answer may be a refusal: by its status, or by an error at either end of its beginning."""
     if answer.status in REFUSED:
         return True
-    return answer.status == 200 and (reading.streaming or reading.unsaid) and reading.mentions(b"error", EDGE)
+    if answer.status != 200:
+        return False
+    return reading.mentions(b"error", EDGE) if reading.streaming else reading.failed
