@@ -209,7 +209,7 @@ def test_a_tunnel_is_refused(plain):
     serving, seen = plain
     assert raw(
         serving.url, b"CONNECT api.openai.com:443 HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
-    ).startswith(b"HTTP/1.1 400 ")
+    ).startswith(b"HTTP/1.1 405 ")
     assert not seen
 
 

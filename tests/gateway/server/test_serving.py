@@ -96,7 +96,7 @@ def test_trailers_are_nobodys_headers(plain):
 def test_the_gateway_is_no_proxy(plain):
     serving, seen = plain
     assert raw(serving.url, b"CONNECT evil.test:443 HTTP/1.1\r\nhost: evil.test:443\r\n\r\n", 1).startswith(
-        b"HTTP/1.1 403"
+        b"HTTP/1.1 405"
     )
     assert not seen
 
