@@ -333,13 +333,13 @@ def _has_content(choice: object) -> bool:
     """Tell whether a choice or a candidate of an event has text or anything else, or its end."""
     match choice:
         case {"delta": dict() as delta}:
-            said: list[Any] = [value for key, value in delta.items() if key != "role"]
+            values: list[Any] = [value for key, value in delta.items() if key != "role"]
         case {"content": dict() as content}:
             parts = [mapping(part) for part in listing(content.get("parts"))]
-            said = [part for part in parts if part.keys() - {"text", "thought"} or part.get("text")]
+            values = [part for part in parts if part.keys() - {"text", "thought"} or part.get("text")]
         case _:
             return True
-    return any(said) or any(mapping(choice).get(name) for name in ("finish_reason", "finishReason"))
+    return any(values) or any(mapping(choice).get(name) for name in ("finish_reason", "finishReason"))
 
 
 def usual_beginning(answer: UpstreamResponse, reading: ResponseObserver) -> bytes | None:
