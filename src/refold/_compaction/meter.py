@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from refold.core.break_even import Course
     from refold.core.budget import Usage
     from refold.core.messages import Message, MessageId
+    from refold.core.policy import Policy
     from refold.core.view import View
+    from refold.formats import Format
 
 __all__ = ["Meter"]
 
@@ -51,7 +53,7 @@ class Meter:
         self._sums: list[int] = [0]
         self._character_sums: list[int] = [0]  # counted only where the provider's vocabulary is another than ours
         self._request: Request | None = None
-        self._looked = 0
+        self._looked, self._looked_in = 0, Transcript()  # how many messages of which the policy has looked at
         self._anchor = 0  # the first message that the provider reads
         self._loaded: frozenset[str] = frozenset()  # deferred tools that messages have brought into the context
 
@@ -73,7 +75,7 @@ class Meter:
         if view.counter == request.exact and now.ratio.far:
             now, read = self._gauged(self._by_characters(view), self._character_sums, request)
         if now.tokens > NEAR * now.budget.input:
-            self._look(request)
+            self._look(request.policy, self._transcript)
         framed = now.counter.per_conversation + read
         parts = Breakdown(now.overhead.system, now.overhead.tools, framed)
         estimated = EstimatedTokens(now.overhead.total + framed)
@@ -135,14 +137,18 @@ class Meter:
             self._request, self._loaded = request_for((), options, measuring=True), frozenset()
             self._place(self._request)
 
-    def _look(self, request: Request) -> None:
+    def _look(self, policy: Policy, transcript: Transcript) -> None:
         """Let the policy look at a few messages that it has not seen, so that a pass finds most of its work done."""
-        some = self._transcript.messages[self._looked : self._looked + AT_ONCE]
+        messages, before = transcript.messages, self._looked_in.messages
+        looked = min(self._looked, len(messages))
+        while looked and messages[looked - 1] is not before[looked - 1]:
+            looked -= 1
+        some = messages[looked : looked + AT_ONCE]
         for message in some:
-            request.policy.arrived(message)
-        self._looked += len(some)
+            policy.arrived(message)
+        self._looked, self._looked_in = looked + len(some), transcript
         if some:
-            request.policy.grown(self._transcript, self._looked)
+            policy.grown(transcript, self._looked)
 
     def _seen(self, messages: Messages) -> Request:
         known = self._known(messages)
@@ -174,13 +180,12 @@ class Meter:
             self._estimates.pop(message.id, None)
         self._transcript = Transcript(self._transcript.messages[:known])
         del self._natives[known:], self._sums[known + 1 :], self._character_sums[known + 1 :]
-        self._looked = min(self._looked, known)
         if self._request is not None and (self._anchor or self._loaded):
             self._place(self._request)
 
     def _learn(self, messages: Messages, request: Request) -> None:
         start = len(self._natives)
-        self._transcript = formats.read(request.format, messages, self._transcript)
+        self._transcript = self._read(request.format, messages)
         self._natives.extend(messages[start:])
         new = self._transcript.messages[start:]
         for message in new:
@@ -190,6 +195,10 @@ class Meter:
             self._place(request)
         elif more := formats.loaded_in(new):
             self._load(request, self._loaded | more)
+
+    def _read(self, format: Format, messages: Messages) -> Transcript:
+        """Read what is new of messages."""
+        return formats.read(format, messages, self._transcript)
 
     def _place(self, request: Request) -> None:
         """Find what the provider reads of the messages, and count the tools that they have loaded."""

@@ -412,6 +412,7 @@ class Track(Generic[Item]):
             return None
         assert self._format is not None
         assert self._meters is not None
+        self._meters.sync(self._transcript)
         report = self._usage
         if report and all(message.role != "assistant" for message in self._transcript.messages[self._reported_from :]):
             report = None  # it is on another view than this one

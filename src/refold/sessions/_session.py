@@ -642,6 +642,7 @@ class Session:
             return []
         format = formats.find(self.format or "")
         binds = binds_thinking(format.name, self._options.model)
+        self._meters.sync(self._originals.transcript)
         return self._view_cache.sync(
             format, self._originals.transcript, self.plans, self._provenance(format) if binds else None
         )

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from refold.core.budget import Usage
     from refold.core.messages import Message, MessageId
     from refold.core.plan import Plan
+    from refold.core.policy import Policy
     from refold.formats import Format
     from refold.sessions._log import Log
     from refold.sessions._provenance import Provenance
@@ -131,7 +132,11 @@ def _ends_unedited(messages: Sequence[Message]) -> bool:
 
 
 class SessionMeters:
-    """Two meters under one set of options: of the view, and of the originals where plans make the two differ."""
+    """Two meters under one set of options: of the view, and of the originals where plans make the two differ.
+
+    A message remembers what a policy finds of it as it arrives. So that a compaction has that, the originals are read
+    once, by the owner of both, and looked at as they were read.
+    """
 
     def __init__(self, options: Options, format: str | None) -> None:
         self.format = format
@@ -140,6 +145,11 @@ class SessionMeters:
         self.view_meter = SessionMeter(**self._options)
         self._original_meter: SessionMeter | None = None
 
+    def sync(self, originals: Transcript) -> None:
+        """Take what the originals are now, as their owner has read them."""
+        for meter in filter(None, (self.view_meter, self._original_meter)):
+            meter.originals = originals
+
     def original_meter(self, start: Sequence[Message], *, planned: bool) -> Meter:
         """Return a meter of the originals: the same one while no plan is active. `start` is the view as it is now."""
         if not planned:
@@ -147,6 +157,7 @@ class SessionMeters:
         if self._original_meter is None:
             self._original_meter = SessionMeter(**self._options)
             self._original_meter.vocabulary = self.view_meter.vocabulary
+            self._original_meter.originals = self.view_meter.originals
         self._original_meter.start = tuple(start)
         return self._original_meter
 
@@ -175,12 +186,26 @@ class SessionMeter(Meter):
     """A meter that knows the view of the active plans, so that a request does not fold them again, and the vocabulary.
 
     `vocabulary` is how the provider counted an earlier view: a property of its tokenizer that outlasts a rewind.
+    `originals` are what a policy looks at, and messages of theirs are not read again.
     """
 
     start: tuple[Message, ...] | None = None
     vocabulary: Ratio = UNKNOWN_RATIO
+    originals: Transcript = Transcript()
 
     def request(self, messages: Messages, options: Options, start: tuple[Message, ...] | None = None) -> Request:
         """Resolve a request of `refold.compact` or `refold.plan` on the originals."""
         request = super().request(messages, options, self.start)
         return replace(request, vocabulary=self.vocabulary) if self.vocabulary.known else request
+
+    def _read(self, format: Format, messages: Messages) -> Transcript:
+        """Take the messages as they were read where they are the originals, else read them: a view has other ids."""
+        known, read = self._transcript, self.originals
+        same = len(read) == len(messages) and (not known.messages or read.messages[len(known) - 1].id == known.tip)
+        fresh = zip(read.messages[len(known) :], messages[len(known) :], strict=False)
+        if same and all(message.passed is native for message, native in fresh):
+            return read
+        return super()._read(format, messages)
+
+    def _look(self, policy: Policy, transcript: Transcript) -> None:
+        super()._look(policy, self.originals)
