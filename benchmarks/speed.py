@@ -4,6 +4,7 @@
     python benchmarks/speed.py --json              the same figures as JSON
     python benchmarks/speed.py --sizes 50k,200k --policies refold
     python benchmarks/speed.py --shapes            worst shapes of a million tokens; --tokens 10M for more
+    python benchmarks/speed.py --session           a session of two million tokens in a window of 200,000
 
 Three things are measured. (1) The check before each model call with `refold.Meter`, exact o200k counts: once cold,
 then after each of ten appended exchanges. (2) One pass without a model to half the size: with a meter that has checked
@@ -15,6 +16,10 @@ With `--shapes` one cold pass to a quarter is measured instead, for conversation
 (`tools.sample_sessions.shapes`): seconds of processor time, tokens a second, the time as a multiple of one search for
 words in the same text, and the time as a multiple of that for half as many tokens, which is 2 where time is linear.
 Peers of `benchmarks/peers` that are installed run beside it, each until it has taken a minute.
+
+With `--session` messages join a `refold.sessions.Session` one by one, and after each it is asked whether a compaction
+is due, compacted if so, and its view taken, as in an agent. For each quarter of the conversation the table has the mean
+of what such a call takes where nothing is compacted, and the median of the compactions.
 
 All times are processor time, but that of the import. The collector of cyclic garbage runs before each pass and not in
 it. Checks in a row run as in any program; a collection before each empties the processor's caches, as a long wait for
@@ -33,7 +38,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from time import process_time
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +48,7 @@ from rich.table import Table
 import refold
 from refold import policies
 from refold._counting.memo import forget
+from refold.sessions import Session, open_store
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
@@ -56,6 +62,7 @@ SIZES = {"50k": 50_000, "200k": 200_000, "1M": 1_000_000}
 REPEATS = {"50k": 9, "200k": 7, "1M": 3}
 GOALS = {"check": 0.2, "import": 150.0, "pass": {"200k": 60.0, "1M": 250.0}}
 SHAPE_GOAL = 500_000  # tokens a second
+SESSION_WINDOW = 200_000
 WORD = re.compile(r"\w+")
 UNWANTED = ("asyncio", "socket", "ssl", "sqlite3", "http", "urllib.request", "splintr")
 IMPORT = """
@@ -198,6 +205,31 @@ def shape_pass(policy: str, messages: list[Any]) -> dict[str, Any]:
     return {"tokens": tokens, "seconds": seconds, "rate": rate, "searches": seconds / search, "used": outcome}
 
 
+def measure_session(policy: str, tokens: int) -> list[dict[str, Any]]:
+    """Return for each quarter of a long session what calls took between compactions, and the compactions."""
+    messages = sized(tokens)
+    forget()
+    session = Session(open_store("memory"), window=SESSION_WINDOW, policy=policy, format="openai-chat")
+    quarters: list[dict[str, Any]] = []
+    for quarter in range(4):
+        between: list[float] = []
+        compactions: list[float] = []
+        for message in messages[len(messages) * quarter // 4 : len(messages) * (quarter + 1) // 4]:
+            before = len(session.plans)
+            taken = clocked(partial(session_call, session, message))
+            (between if len(session.plans) == before else compactions).append(taken)
+        quarters.append({"calls": len(between), "between": mean(between), "compactions": compactions})
+    return quarters
+
+
+def session_call(session: Session, message: Any) -> None:
+    """Do what an agent does before each call of its model."""
+    session.append([message])
+    if session.needs_compaction():
+        session.compact()
+    session.view()
+
+
 def measure_peers(shape: str, tokens: int, names: str) -> dict[str, float | str]:
     """Return tokens a second of each peer that is installed, or why there are none."""
     sys.path.insert(0, str(Path(__file__).with_name("peers")))
@@ -243,6 +275,21 @@ def show_shapes(found: dict[str, Any], console: Console) -> None:
         rows = [(name, rate if isinstance(rate, str) else f"{rate:,.0f}") for name, rate in rates.items()]
         if rows:
             console.print(_table(f"Peers, {shape}", ("", "tokens/s"), rows, [], []))
+
+
+def show_session(found: dict[str, Any], console: Console) -> None:
+    """Print a table for each policy."""
+    columns = ("quarter", "calls", "between compactions", "compactions", "median", "slowest")
+    for policy, quarters in found["session"].items():
+        rows = [
+            (
+                *(str(number), f"{got['calls']:,}", f"{got['between']:.2f}", str(len(times := got["compactions"]))),
+                *(f"{figure(times):,.0f}" if times else "-" for figure in (median, max)),
+            )
+            for number, got in enumerate(quarters, 1)
+        ]
+        title = f"A session under {policy}, one message a call, in a window of {SESSION_WINDOW:,} tokens, ms"
+        console.print(_table(title, columns, rows, [], []))
 
 
 def show(found: dict[str, Any], console: Console) -> None:
@@ -302,7 +349,11 @@ def main() -> None:
     parser.add_argument("--shapes", nargs="?", const=",".join(SHAPES), help="measure worst shapes: all, or these")
     parser.add_argument("--tokens", default="1M", help="of a shape, such as 200k, 1M or 10M")
     parser.add_argument("--peers", default="", help="names of peers to measure beside shapes, or none; all installed")
+    parser.add_argument("--session", nargs="?", const="2M", help="measure a long session, of so many tokens")
     options = parser.parse_args()
+    if options.session:
+        main_of_session(options)
+        return
     if options.shapes:
         main_of_shapes(options)
         return
@@ -327,11 +378,35 @@ def main() -> None:
         show(found, console)
 
 
+def main_of_session(options: argparse.Namespace) -> None:
+    """Measure a long session, for the policy `refold` if no other is named."""
+    console = Console(stderr=options.json)
+    names, tokens = named_policies(options), tokens_of(options.session)
+    found: dict[str, Any] = {"session": {}}
+    for name in names:
+        shape_pass(name, sized(5_000))
+        with console.status(f"a session under {name}"):
+            found["session"][name] = measure_session(name, tokens)
+    if options.json:
+        sys.stdout.write(json.dumps(found, indent=2) + "\n")
+    else:
+        show_session(found, console)
+
+
+def named_policies(options: argparse.Namespace) -> list[str]:
+    """Return the policies that are named, else `refold`."""
+    return ["refold"] if options.policies == ",".join(policies.names()) else options.policies.split(",")
+
+
+def tokens_of(size: str) -> int:
+    """Return the number that is written as 200k or 2M."""
+    return int(float(size.rstrip("kM")) * {"k": 1_000, "M": 1_000_000}[size[-1]])
+
+
 def main_of_shapes(options: argparse.Namespace) -> None:
     """Measure worst shapes, for the policy `refold` if no other is named."""
     console = Console(stderr=options.json)
-    names = ["refold"] if options.policies == ",".join(policies.names()) else options.policies.split(",")
-    tokens = int(float(options.tokens.rstrip("kM")) * {"k": 1_000, "M": 1_000_000}[options.tokens[-1]])
+    names, tokens = named_policies(options), tokens_of(options.tokens)
     found: dict[str, Any] = {"tokens": options.tokens, "shapes": {name: {} for name in names}, "peers": {}}
     for name in names:
         shape_pass(name, sized(5_000))  # the first pass of a process loads vocabulary, format and policy
