@@ -61,6 +61,10 @@ def test_what_stands_in_the_view_as_it_was_said_is_no_original(originals):
         ("read_file a.py, 300 lines", "alpha line 1 "),
         ("read_file a.py, 120 lines", "omega line 1 "),
         ("read_file a.py", "omega line 1 "),
+        ("[output outdated: the file was changed after this] read_file b.py, 40 lines", "beta line 1 "),
+        ("[output repeated: the same lines come again later] read_file a.py, 300 lines", "alpha line 1 "),
+        ("[output cleared] read_file b.py, 40 lines: class Zebra, def gamma, def omega", "beta line 1 "),
+        ("- read_file a.py, 300 lines", "alpha line 1 "),
         ("gamma 500", "gamma line "),
     ],
 )

@@ -33,6 +33,8 @@ RECALLING = ("refold_recall", "refold_search", "refold_context", "refold_undo") 
 MARK = "[original:"
 FORGED = re.compile(r"^(\s*)\[original:", re.M | re.I)
 WORD = re.compile(r"[\w./:@+-]*\w")
+# Before the name in a line that stands in place of an output, and in a list of names.
+STATE = re.compile(r"\s*(?:- |\[?(?:parts of the output|output \w+(?::[^\]]*)?)\] )?", re.I)
 NOISE = frozenset({"the", "of", "and", "in", "to", "a", "lines", "line", "characters", "output", "cleared", "parts"})
 NAMING = 24  # words up to which a query may be the words of a pointer
 WEAK = 0.3  # of the best score: what fits less is not shown
@@ -236,19 +238,31 @@ def _pieces(place: int, message: Message, calls: dict[str, ToolCall]) -> Iterato
 
 
 def _named_by(query: str, texts: Iterable[RecordedText]) -> list[RecordedText]:
-    """Return the texts whose name a query repeats, as the words of a pointer do, the likeliest first."""
+    """Return the texts whose name a query repeats, the likeliest first.
+
+    A pointer has the name of one text between its state and what the text held. Other queries are words of a name.
+    """
+    every = list(texts)
+    line = query[match.end() :] if (match := STATE.match(query)) else query
+    pointed = [piece for piece in every if _begins_with(line, piece.name)]
     query_words = [word.lower() for word in WORD.findall(query)]
     words = {word for word in query_words if word not in NOISE and not _number(word)}
-    if not words or len(query_words) > NAMING or (len(words) == 1 and query.strip().isalpha()):
+    if pointed:
+        words, every = set(), pointed
+    elif not words or len(query_words) > NAMING or (len(words) == 1 and query.strip().isalpha()):
         return []
     scores: list[tuple[int, int, RecordedText]] = []
-    for piece in texts:
+    for piece in every:
         name = f"{piece.name}, {piece.text.count(chr(10)) + 1:,} lines".lower()
-        score = sum(word in name for word in words)
-        if score == len(words):
+        if all(word in name for word in words):
             same = sum(word in name for word in query_words if _number(word))  # "1,260 lines" tells reads apart
             scores.append((same, piece.place, piece))
     return [piece for _, _, piece in sorted(scores, key=lambda each: each[:2], reverse=True)]
+
+
+def _begins_with(line: str, name: str) -> bool:
+    """Tell whether a line is a name, or goes on behind it as a pointer does."""
+    return " " in name and line.startswith(name) and line[len(name) :][:1] in ("", ",", ";", ":", "\n")
 
 
 def _number(word: str) -> bool:
