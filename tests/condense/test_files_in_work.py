@@ -348,6 +348,35 @@ def test_scratch_files_and_lock_files_leave_the_room_to_the_files_in_work():
     assert "pnpm-lock.yaml" not in found
 
 
+OTHER = [f"    scratch_{n} = price_of(order, {n}) * rate_{n}" for n in range(60)]
+
+
+@pytest.mark.parametrize(
+    ("step", "answer", "stays"),
+    [
+        (("write_file", {"path": "/tmp/probe.py", "content": "\n".join(OTHER)}, "ok"), "Rates are right now.", False),
+        (read(OTHER, "/home/me/.claude/skills/rates/SKILL.md"), "Rates are right now.", False),
+        (read(OTHER, "AGENTS.md"), "Rates are right now.", False),
+        (read(OTHER, "src/rates.py"), "The rates come from the table.", False),
+        (read(OTHER, "src/rates.py"), "", True),
+    ],
+)
+def test_files_of_what_is_finished_leave_their_room(step, answer, stays):
+    later = session(read(), edit(SOURCE[200], "    total_200 = 0"), first="No, I meant the prices of orders.")
+    read_before = turn(*step, "r")
+    asked = [said("user", "Where do rates come from?"), *read_before, *([said("assistant", answer)] if answer else [])]
+    work = touched_last(formats.read(formats.find("openai-chat"), [*asked, *later]))
+    section = work.section([], 20_000, len)
+    assert SOURCE[100] in section
+    assert (OTHER[30] in section) is stays
+
+
+def test_files_in_a_scratch_folder_stand_there_where_there_are_no_others():
+    asked = session(read(path="/tmp/app/prices.py"), edit(SOURCE[200], "    total_200 = 0", "/tmp/app/prices.py"))
+    work = touched_last(formats.read(formats.find("openai-chat"), asked))
+    assert SOURCE[100] in work.section([], 20_000, len)
+
+
 @pytest.mark.parametrize(
     "command", ["cat ./", "rm -rf ./", "tee ./ < a", "ls > ./", "mv a.py ./", "cat > ./ <<'E'\nx\nE"]
 )

@@ -34,9 +34,11 @@ from msgspec import Struct
 
 from refold._condense.call_facts import arguments_of
 from refold._condense.digest.definitions import is_prose
+from refold._condense.digest.endings import rejected_turns
 from refold._condense.digest.file_log import file_log
 from refold._condense.digest.previous import END, FILES_IN_WORK, GAP, OPENING, block_entries, block_entry, digests_in
 from refold._condense.digest.render import SMALL_GOAL, share_of
+from refold._condense.digest.turns import turns_at, turns_in_work
 from refold._condense.file_state import TELLING, FileState, LineRun
 from refold._condense.file_views import (
     Excerpt,
@@ -84,8 +86,16 @@ WINDOW = 6  # lines on either side whose words count for a line
 TOGETHER = 4  # lines on either side whose worth counts for a line: what is read should hang together
 NEAR = 0.5  # power of the worth of those words: that there are some tells more than how many
 FADE = 0.85  # of a file's worth for each one that was touched later
-BY_THE_WAY, DOCUMENT = 0.01, 0.5  # times the worth of a scratch or generated file, and of a document that was only read
+# Times the worth of a scratch or generated file, of instructions to agents and of what was read for an answer that the
+# user rejected, and of a document that was only read.
+BY_THE_WAY, DOCUMENT = 0.01, 0.5
+READ_BEFORE = 0.5  # times the worth of a file that only a turn has read that has ended
+LEAST_WORTH = 0.01  # of that of the best line: what is worth less stays away, also where there is room
 DOCUMENTS = (".md", ".mdx", ".rst", ".txt")
+INSTRUCTIONS = re.compile(  # files that tell agents how to work
+    r"(?:^|[/\\])(?:AGENTS|CLAUDE|GEMINI)\.md$|"
+    r"(?:^|[/\\])\.[a-z]+[/\\](?:.*[/\\])?(?:skills|plugins|commands|agents|rules|memories)[/\\]"
+)
 FADE_OF_EDITS, UNEDITED = 0.95, 8  # of it for each one edited later, and the rank of a file that never was
 EDITED = 1.7  # times the worth of a line that an edit wrote
 AGE, SOON = 0.35, 5  # power of a line's age in messages that divides its worth, and what is added to the age
@@ -133,14 +143,16 @@ class Candidate(Struct):
 class FilesInWork:
     """The files touched last, with the worth of their lines; `section` chooses and writes those that have room."""
 
-    def __init__(self, files: Mapping[str, FileState], lately: frozenset[str], total: int) -> None:
+    def __init__(
+        self, files: Mapping[str, FileState], lately: frozenset[str], total: int, in_use: Sequence[float]
+    ) -> None:
         self.paths = tuple(files)
         self.edits = [state.last_edit for state in files.values()]  # the last message that changed each, or -1
         in_order = [state.in_order() for state in files.values()]
         self.runs = [[run.written() for run in runs] for runs in in_order]
         self.texts = [[[line.text for line in run.lines] for run in runs] for runs in in_order]
         self.openings: dict[tuple[int, int, int], int | None] = {}  # by file, run and place, those that were asked for
-        self.candidates = _candidates(files, lately, total)
+        self.candidates = _candidates(files, lately, total, in_use)
         self.lines = frozenset(line.text.strip() for line in self.candidates)
 
     def section(self, staying: Iterable[Message], room: int, count: Callable[[str], int]) -> str:
@@ -220,7 +232,9 @@ class FilesInWork:
         return "\n".join([f"## {FILES_IN_WORK}", *entries]) if entries else ""
 
 
-def _candidates(files: Mapping[str, FileState], lately: frozenset[str], total: int) -> list[Candidate]:
+def _candidates(
+    files: Mapping[str, FileState], lately: frozenset[str], total: int, in_use: Sequence[float]
+) -> list[Candidate]:
     """Return the lines of files that can be chosen, each once a file, the best first."""
     rarity: Tally[str] = Tally()
     shared: list[tuple[int, int, LineRun, list[frozenset[str]]]] = []
@@ -235,7 +249,7 @@ def _candidates(files: Mapping[str, FileState], lately: frozenset[str], total: i
                 rarity.update(some)
             shared.append((file, number, run, words))
     weight = {word: log(1 + lines / count) for word, count in rarity.items()}
-    worths = _worths(files)
+    worths = _worths(files, in_use)
     best: dict[tuple[int, str], Candidate] = {}
     for file, number, run, words in shared:
         # `fsum` is exact: the order of a set, which differs from run to run, must not decide between two lines
@@ -259,19 +273,25 @@ def _candidates(files: Mapping[str, FileState], lately: frozenset[str], total: i
                 if key not in best or best[key].worth < dense:
                     written = (run.numbered and line.numbered) or text
                     best[key] = Candidate(file, number, place, text, dense, _size(written))
-    return sorted(best.values(), key=lambda line: (-line.worth, line.file, line.run, line.place))
+    least = LEAST_WORTH * max((line.worth for line in best.values()), default=0.0)
+    enough = (line for line in best.values() if line.worth > least)
+    return sorted(enough, key=lambda line: (-line.worth, line.file, line.run, line.place))
 
 
-def _worths(files: Mapping[str, FileState]) -> list[float]:
-    """Return what lines of each file are worth, by when it was touched and edited last, and what sort of file it is."""
+def _worths(files: Mapping[str, FileState], in_use: Sequence[float]) -> list[float]:
+    """Return what lines of each file are worth, by when it was touched and edited last, and what sort of file it is.
+
+    `in_use` is for each what it is worth to have been read last in its turn: in one that goes on 1.0, in others less.
+    """
     edits = sorted({state.last_edit for state in files.values()}, reverse=True)
     worths: list[float] = []
     for rank, (path, state) in enumerate(files.items()):
         worth = FADE**rank * FADE_OF_EDITS ** (edits.index(state.last_edit) if state.last_edit >= 0 else UNEDITED)
-        if is_scratch(path) or is_generated(path):
-            worth *= BY_THE_WAY
-        elif state.last_edit < 0 and path.endswith(DOCUMENTS):
-            worth *= DOCUMENT
+        only_read = state.last_edit < 0
+        if is_scratch(path) or is_generated(path) or (only_read and INSTRUCTIONS.search(path)):
+            worth *= BY_THE_WAY * (1.0 if in_use[rank] == 1 else BY_THE_WAY)
+        elif only_read:
+            worth *= in_use[rank] * (DOCUMENT if path.endswith(DOCUMENTS) else 1.0)
         worths.append(worth)
     return worths
 
@@ -409,7 +429,10 @@ def touched_last(transcript: Transcript) -> FilesInWork:
     known = ((path, state) for path, state in states if any(run.text for run in state.runs))
     files = dict(islice(known, MOST_FILES))
     lately = _lately(transcript) if files else frozenset()  # a turn of some megabytes holds a million words
-    return FilesInWork(files, lately, len(transcript))
+    turns, working, rejected = turns_at(transcript), turns_in_work(transcript), rejected_turns(transcript)
+    touched_in = [turns[state.at] for state in files.values()]
+    in_use = [1.0 if turn in working else BY_THE_WAY if turn in rejected else READ_BEFORE for turn in touched_in]
+    return FilesInWork(files, lately, len(transcript), in_use)
 
 
 def _newest(events: Sequence[tuple[int, Change | Excerpt]]) -> Sequence[tuple[int, Change | Excerpt]]:
