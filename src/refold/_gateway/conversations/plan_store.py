@@ -21,7 +21,7 @@ from refold._gateway.conversations.conversation import within
 from refold._gateway.conversations.encryption import Seal
 from refold._gateway.conversations.failed import ConversationDeleted
 from refold._gateway.conversations.session_reader import SessionReader, log_damage
-from refold._gateway.conversations.store_access import StoreAccess
+from refold._gateway.conversations.store_access import AT_ONCE, StoreAccess
 from refold._gateway.native.items import RecordedItem
 from refold._gateway.observability.logs import log_event
 from refold._gateway.recall.deferred_call import DeferredCall
@@ -329,7 +329,7 @@ class PlanStore:
                 hits += search_encrypted(self._store, self.seal.opened, query, named, MOST_HITS - len(hits), owner)[0]
             return hits
 
-        return self._reader.opened({hit.id: hit.native for hit in await self._run(find)})
+        return self._reader.opened({hit.id: hit.native for hit in await self._run(find, AT_ONCE)})
 
     async def plans(self, session: str, owner: str | None = None) -> tuple[Plan, ...]:
         """Return the plans in force of a conversation kept.

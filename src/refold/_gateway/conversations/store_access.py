@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from refold._gateway.observability.metrics import Metrics
     from refold.sessions._stores.protocol import Store
 
-__all__ = ["StoreAccess", "finished"]
+__all__ = ["AT_ONCE", "StoreAccess", "finished"]
 
 AT_ONCE = 16 * 1024  # bytes that are written to a store in memory without leaving the event loop
 RETRY = 1.0  # seconds between two attempts to write to a store that has failed

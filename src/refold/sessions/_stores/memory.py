@@ -53,7 +53,8 @@ class MemoryStore(Writing):
         self._entries: dict[str, list[StoredEntry]] = {}
         self._session_messages: dict[str, dict[MessageId, None]] = {}
         self._natives: dict[tuple[str, MessageId], str] = {}  # by owner and id
-        self._words: dict[tuple[str, MessageId], str] = {}
+        self._words: dict[tuple[str, MessageId], _Words] = {}
+        self._holders: dict[tuple[str, MessageId], dict[str, None]] = {}  # sessions that contain a message
         self._salt = os.urandom(32)
         self._leases: dict[str, tuple[str, float, float]] = {}
         self._claims: dict[str, tuple[str, float]] = {}  # owner and last use, that of long ago first
@@ -70,8 +71,6 @@ class MemoryStore(Writing):
 
     def write(self, session: str, writes: Sequence[Write], renew: str = "") -> Head:
         """Write entries together; `renew` begins the session of that id, which continues this one."""
-        # before the lock is taken: the words of a long message take a while, and others need not wait
-        lines = {message.id: _line(word_runs(message.words)) for each in writes for message in each.messages}
         with self._lock:
             head, now = self._head(session), self._clock()
             if renew in self._sessions:
@@ -82,8 +81,10 @@ class MemoryStore(Writing):
                 entries.append(StoredEntry(head.seq, now, write.entry))
             for write in writes:
                 for message in write.messages:
-                    self._natives.setdefault((head.owner, message.id), message.native)
-                    self._words.setdefault((head.owner, message.id), lines[message.id])
+                    key = head.owner, message.id
+                    if key not in self._natives:
+                        self._natives[key], self._words[key] = message.native, _Words(message.words)
+                    self._holders.setdefault(key, {}).setdefault(session)
                     self._session_messages[session].setdefault(message.id)
             if renew:
                 child, opened = successor(head, renew, now)
@@ -134,10 +135,11 @@ class MemoryStore(Writing):
     def holder(self, ids: Sequence[MessageId], owner: str = "") -> str | None:
         """Return the owner's newest session that contains the last of these messages which any of them contains."""
         with self._lock:
-            newest = sorted(self.sessions(owner), key=lambda head: -head.created)
-            return next(
-                (head.id for id in reversed(ids) for head in newest if id in self._session_messages[head.id]), None
-            )
+            held = next((held for id in reversed(ids) if (held := self._holders.get((owner, id)))), None)
+            if held is None:
+                return None
+            heads = [self._sessions[session] for session in held]
+            return min(heads, key=lambda head: (-head.created, -head.touched, head.id)).id
 
     def search(
         self, query: str, sessions: Sequence[str] = (), limit: int = 20, owner: str | None = None
@@ -151,12 +153,11 @@ class MemoryStore(Writing):
                 if (head := self._sessions.get(session)) is not None and owner in (None, head.owner)
                 for id in self._session_messages[session]
             }
-            hits = (
-                Hit(key[1], where[key], self._natives[key])
-                for key in reversed(self._natives)
-                if phrases and key in where and all(run in self._words[key] for run in phrases)
-            )
-            return tuple(hit for hit, _ in zip(hits, range(limit), strict=False))
+            texts = [(key, self._words[key]) for key in reversed(self._natives) if phrases and key in where]
+        # without the lock: the words of long messages take a while when they are searched first
+        found = list(islice((key for key, words in texts if words.contain(phrases)), limit))
+        with self._lock:
+            return tuple(Hit(key[1], where[key], self._natives[key]) for key in found if key in self._natives)
 
     def sessions(self, owner: str | None = None) -> tuple[Head, ...]:
         """Return all sessions, or those of an owner, the last used first."""
@@ -178,10 +179,11 @@ class MemoryStore(Writing):
             ids = self._session_messages.pop(session)
             del self._sessions[session], self._entries[session]
             self._leases.pop(session, None)
-            own = [self._session_messages[other.id] for other in self.sessions(head.owner)]
             for id in ids:
-                if not any(id in others for others in own):
-                    del self._natives[head.owner, id], self._words[head.owner, id]
+                key = head.owner, id
+                del self._holders[key][session]
+                if not self._holders[key]:
+                    del self._natives[key], self._words[key], self._holders[key]
 
     def lease(self, session: str, owner: str, seconds: float) -> None:
         """Take or renew the compaction lease of a session; see `Store.lease`."""
@@ -258,6 +260,24 @@ class MemoryStore(Writing):
         self._sessions[head.id] = head
         self._entries[head.id] = [StoredEntry(1, now, opened)]
         self._session_messages[head.id] = {}
+
+
+class _Words:
+    """The words of a message for a search; most messages are never searched, so they are found with the first one."""
+
+    __slots__ = ("_line", "_text")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._line = ""
+
+    def contain(self, phrases: Sequence[str]) -> bool:
+        """Tell whether all phrases, which are lines of words too, are among them."""
+        text = self._text  # read first: another search may find the words now
+        if not self._line:
+            self._line = _line(word_runs(text))
+            self._text = ""
+        return all(phrase in self._line for phrase in phrases)
 
 
 def _line(runs: Iterable[Sequence[str]]) -> str:
