@@ -231,6 +231,7 @@ class Gateway:
             settings, self._upstream, self.tracker, self._budgets, self._planner, self._native, deferred, self.metrics,
             self._ownership,
         )  # fmt: skip
+        self._exchanges.load()
         self._lookup = ConversationLookup(self.tracker, keeper, self._planner, self._exchanges)
         acts = GatewayActs(store, keeper, self._planner, self._lookup, handlers)
         memory = GatewayMemory(self.tracker, self._budgets, self._planner, lambda: self.draining)

@@ -29,6 +29,7 @@ from refold._gateway.server.response_headers import response_headers, set_span_a
 from refold._gateway.upstream.client import from_upstream
 from refold._gateway.wire.body import spliced
 from refold._gateway.wire.response_observer import EDGE, ResponseObserver, beginning, refused, usual_beginning
+from refold._gateway.wire.routes import DIALECTS
 from refold.core.budget import Share, Usage
 from refold.core.view import Cause
 from refold.errors import RefoldError, StoreError
@@ -91,6 +92,12 @@ class Exchanges:
         self._metrics = metrics
         self._decompressing = asyncio.Semaphore(1)
         self._large_bodies = asyncio.Semaphore(1)  # held for work of this process alone, never for what may take long
+
+    def load(self) -> None:
+        """Load the modules that the first request of each sort would wait for."""
+        for dialect in DIALECTS.values():
+            formats.find(dialect.format)
+        watched()
 
     async def decompressed(self, raw: bytes, encoding: bytes, limit: int) -> bytes | None:
         """Return a body decompressed beside the event loop: one at a time, since each may grow.

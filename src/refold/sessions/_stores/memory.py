@@ -135,11 +135,10 @@ class MemoryStore(Writing):
     def holder(self, ids: Sequence[MessageId], owner: str = "") -> str | None:
         """Return the owner's newest session that contains the last of these messages which any of them contains."""
         with self._lock:
-            held = next((held for id in reversed(ids) if (held := self._holders.get((owner, id)))), None)
-            if held is None:
-                return None
-            heads = [self._sessions[session] for session in held]
-            return min(heads, key=lambda head: (-head.created, -head.touched, head.id)).id
+            holders = next((known for id in reversed(ids) if (known := self._holders.get((owner, id)))), {})
+            sessions = [self._sessions[session] for session in holders]
+            newest = min(sessions, key=lambda head: (-head.created, -head.touched, head.id), default=None)
+            return None if newest is None else newest.id
 
     def search(
         self, query: str, sessions: Sequence[str] = (), limit: int = 20, owner: str | None = None
@@ -155,9 +154,9 @@ class MemoryStore(Writing):
             }
             texts = [(key, self._words[key]) for key in reversed(self._natives) if phrases and key in where]
         # without the lock: the words of long messages take a while when they are searched first
-        found = list(islice((key for key, words in texts if words.contain(phrases)), limit))
+        hits = list(islice((key for key, words in texts if words.contain(phrases)), limit))
         with self._lock:
-            return tuple(Hit(key[1], where[key], self._natives[key]) for key in found if key in self._natives)
+            return tuple(Hit(key[1], where[key], self._natives[key]) for key in hits if key in self._natives)
 
     def sessions(self, owner: str | None = None) -> tuple[Head, ...]:
         """Return all sessions, or those of an owner, the last used first."""
