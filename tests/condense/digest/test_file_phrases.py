@@ -72,8 +72,66 @@ def test_a_long_phrase_ends_with_a_sentence_or_a_clause():
 def test_without_a_report_the_announcement_of_the_last_edit_tells_it():
     said = "Now let me replace the scan of the list with an index:"
     assert phrased(edit("a.py"), said=said) == {"a.py": "replace the scan of the list with an index"}
-    for said in ("Let me fix the remaining items:", "Let me fix this too since the hook might need it:"):
-        assert phrased(edit("a.py"), said=said) == {"a.py": "last edit `begin(index)`"}
+    said = "Now the guard, so a missing index fails the build with a clear message:"
+    assert phrased(edit("a.py"), said=said) == {
+        "a.py": "the guard, so a missing index fails the build with a clear message"
+    }
+    said = "Meanwhile I'm editing `loading` now: the scan goes, and each lookup asks the index."
+    assert phrased(edit("loading.py"), said=said) == {"loading.py": "the scan goes, and each lookup asks the index"}
+
+
+def test_an_announcement_that_only_points_back_or_looks_at_something_tells_nothing():
+    for said in (
+        "Let me fix the remaining items:",
+        "Let me fix this too since the hook might need it:",
+        "Now let me check what the tests of the index say about it:",
+        "Now let me update the other half of it in `b.py` and its tests:",
+    ):
+        phrase = (
+            phrased(edit("a.py"), said=said) if "b.py" not in said else phrased(edit("b.py"), edit("a.py"), said=said)
+        )
+        assert phrase["a.py"] == "last edit `begin(index)`"
+
+
+def test_an_edit_that_points_at_what_was_wrong_is_told_by_that():
+    said = "I see. So the `Store` doesn't clear its index. Let me fix that:"
+    assert phrased(edit("a.py"), said=said) == {"a.py": 'since "the `Store` doesn\'t clear its index"'}
+    said = "And `Index` of b.md is fine, it needs no change. Let me fix this:"
+    assert phrased(edit("a.py"), said=said) == {"a.py": "last edit `begin(index)`"}
+
+
+def test_what_was_said_before_two_edits_of_a_turn_is_told_and_older_words_with_their_turn():
+    first = json.dumps({"file_path": "a.py", "old_string": "x\ny\n", "new_string": MORE})
+    second = json.dumps({"file_path": "a.py", "old_string": MORE, "new_string": "x\ny\n"})
+    one = (f"a: Now replace the scan by an index of names: | edit({first}) as c1", "t: c1 = ok")
+    two = (f"a: Now remove the index of names again: | edit({second}) as c2", "t: c2 = ok")
+    (record,) = file_log(talk("u: go", *one, *two))
+    assert record.phrase == "replace the scan by an index of names; remove the index of names again"
+    quiet = (f"a: Let me do it: | edit({second}) as c2", "t: c2 = ok")
+    (record,) = file_log(talk("u: go", *one, "a: Done.", "u: no", *quiet))
+    assert record.phrase == "replace the scan by an index of names (turn 1)"
+
+
+@pytest.mark.parametrize(
+    ("command", "phrase"),
+    [
+        ("git add -A && git commit -m x", "committed as 'Read names from the index'"),
+        ("git add a.py && git commit -m x", "committed as 'Read names from the index'"),
+        ("git add b.py && git commit -m x", "last edit `begin(index)`"),
+    ],
+)
+def test_a_file_is_told_by_the_commit_that_it_went_into(command, phrase):
+    change = json.dumps({"file_path": "a.py", "old_string": "x\ny\n", "new_string": MORE})
+    (record,) = file_log(
+        talk(
+            "u: go",
+            f"a: x | edit({change}) as c1",
+            "t: c1 = ok",
+            f"a: x | bash({json.dumps({'command': command})}) as c2",
+            "t: c2 = [main 1a2b3c4d] Read names from the index\n 1 file changed",
+        )
+    )
+    assert record.phrase == phrase
 
 
 def test_of_a_small_edit_the_phrase_is_the_line():
@@ -92,6 +150,8 @@ def test_of_settings_the_phrase_is_the_first_and_the_last_value_of_each_key():
     back = ("dark.json", '"link": "gray",', '"link": "red",')
     assert phrased(*edits, back, ("dark.json", "{", '{\n "text": 1,')) == {"dark.json": "text: 1"}
     assert phrased(("a.toml", "size = 3", 'size = 4\nname = "x"')) == {"a.toml": "size: 3 → 4, name: x"}
+    block = ("a.yaml", "cwd: /x\n", "cwd: /y\nenvironment:\n  setup:\n    run: copy\n")
+    assert phrased(block) == {"a.yaml": "adds environment"}
 
 
 def test_of_sql_the_phrase_is_the_tables():
@@ -151,14 +211,16 @@ def test_a_text_that_was_written_whole_is_told_by_its_title():
 @pytest.mark.parametrize(
     ("command", "phrase"),
     [
-        ("cd src && sed -i 's/old/new/' load.py && ls", "by `sed -i 's/old/new/' load.py`"),
-        ("sed -n 1,9p load.py; sed -i s/a/b/ load.py", "by `sed -i s/a/b/ load.py`"),
+        ("cd src && sed -i 's/old/new/' load.py && ls", "`old` → `new`"),
+        ("sed -n 1,9p load.py; sed -i s/a/b/ load.py", "`a` → `b`"),
+        ("sed -i 's|a/b.js|a/b.js|g' load.py", ""),
+        ("sed -i '/^#/d' load.py", "by `sed -i '/^#/d' load.py`"),
         ("sed -i 's/API_KEY=1/API_KEY=2/' load.py", ""),
         ("sed -i 's/AKIAIOSFODNN7EXAMPLE/x/' load.py", ""),
         ("cat > load.py <<'E'\nx\nE", ""),
     ],
 )
-def test_of_a_file_that_a_command_changed_the_command_is_told(command, phrase):
+def test_of_a_file_that_a_command_changed_it_is_told_what_that_replaced(command, phrase):
     (record,) = file_log(talk("u: go", f"a: x | bash({json.dumps({'command': command})}) as c", "t: c = ok"))
     assert record.phrase == phrase
 
@@ -203,14 +265,18 @@ def test_a_program_that_was_written_whole_is_told_by_the_comment_that_it_begins_
     assert {record.path: record.phrase for record in log} == {path: phrase}
 
 
-def test_an_edit_that_only_removes_or_only_changes_a_comment_is_told_by_that_line():
+def test_a_fragment_of_a_comment_or_of_an_expression_is_not_told():
+    part = ("c.py", "x\ny\n", "    'a string that goes on with ' +\n    name +\n    1\n")
+    gone = ("d.py", "x = 1\ndef load():\n    pass\n\ndef save():\n    pass\n", "x = 1\n")
     removed = ("a.py", "x = 1\nload_everything(index)\nsave_everything(index)\nclose_everything(index)\n", "x = 1\n")
     comment = (
         "b.py",
         "# It opens the store.\n# And the index.\nrun()\n",
         "# It opens the cache.\n# And the table.\nrun()\n",
     )
-    assert phrased(removed, comment) == {
+    assert phrased(removed, comment, part, gone) == {
         "a.py": "last edit removes `load_everything(index)`",
-        "b.py": "last edit `# It opens the cache.`",
+        "b.py": "comments only",
+        "c.py": "",
+        "d.py": "last edit removes `load`, `save`",
     }

@@ -56,3 +56,23 @@ def test_of_a_long_report_the_items_are_told_whole_without_bare_headings():
     report = report_of("## Summary\n\n" + "\n".join(items))
     assert report.startswith("`part0.py` holds rule 0, which nothing tests, and it is used in two places; `part1.py`")
     assert report.endswith("in two places")
+
+
+def test_an_item_of_a_report_stands_behind_what_it_is_an_item_of():
+    filler = "It was read in full, and each of its parts was compared with the last release. " * 6
+    text = (
+        f"# Review\n\n> Verdict: REQUEST CHANGES\n\n## Coverage of the store\n\n{filler}Missing tests for:\n\n"
+        "- two writers at once\n- a full disk\n"
+    )
+    assert report_of(text) == (
+        "Verdict: REQUEST CHANGES; Coverage of the store, Missing tests for: two writers at once; a full disk"
+    )
+
+
+def test_a_report_with_numbered_headings_is_told_by_them():
+    findings = "\n".join(
+        f"### {number}. Part {number} has no test\n\n- it may fail{' or be slow' * 20}\n" for number in (1, 2, 3)
+    )
+    assert report_of(f"## Critical\n\n{findings}") == (
+        "1. Part 1 has no test; 2. Part 2 has no test; 3. Part 3 has no test"
+    )

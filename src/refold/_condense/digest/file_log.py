@@ -258,7 +258,8 @@ class _Log:
     def _take_work(self, call: ToolCall, path: str) -> None:
         name = self.names.of(path)
         work = self.work.setdefault(name, FileWork(path))
-        work.turn, work.position = self.turn, self.position
+        work.turn = self.turn
+        work.positions.append(self.position)
         work.changes += [
             change
             for change in changes_of(call)

@@ -2,8 +2,8 @@
 
 Hard facts come first: of a file of settings the keys with their values, of SQL the tables. Of other files it is what
 the answer that ended the turn says of the file, then the line that the edits changed in all, then what the assistant
-announced before the last edit, then the definitions at which edits stand, the title of a text, or the command that
-changed the file.
+said before an edit, the subject of a commit of few files, the definitions at which edits stand, the title of a text, or
+what a command replaced in it. Where nothing says it nothing is told: a fragment of a line hides more than it tells.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from refold._condense.digest.announcements import SENTENCE, announces, points_ba
 from refold._condense.digest.conclusions import LEADS, prose
 from refold._condense.digest.definitions import defined_in, is_prose
 from refold._condense.digest.turns import turn_ends, turns_at
-from refold._condense.file_views import FileWritten, TextReplaced, command_of
+from refold._condense.file_views import FileWritten, TextReplaced, command_of, is_scratch
 from refold._condense.shell_commands import plain_path
 from refold._text.secrets import holds_secret, names_secret
 from refold.core.messages import memoized
@@ -39,6 +39,7 @@ FEWEST_WORDS, ANNOUNCED_WORDS = 3, 6  # of what is said of a file, and of an ann
 KEYS, VALUE = 5, 40  # keys of settings that a phrase tells, and characters of a value
 SMALL = 2  # lines that edits change in all, where the phrase is the line
 SHORTEST, BEGINNING = 12, 80  # characters of such a line at least, and of one that is the first of more
+TWICE = 200  # characters of what was said before two edits
 PLACES = 5  # definitions at which edits are told
 TITLE = re.compile(r"^#{1,3} (\S.*)$", re.M)
 COMMANDS = re.compile(r"\n|&&|;(?= )")  # between commands of a line
@@ -46,7 +47,17 @@ EDITS = re.compile(  # commands that change files in place
     r"sed (?:-\w+ )*-\w*i\b|perl (?:-\w+ )*-\w*i\b|"
     r"(?:npx |bunx )?(?:prettier|black|rustfmt)\b|ruff (?:format\b|check --fix\b)|(?:gofmt|goimports) -w\b"
 )
-BACK = 4  # messages before an edit in which it may be announced
+BACK = 6  # messages before an edit in which it may be announced
+EDITS_BACK = 12  # edits of a file, the newest, before which something may be said of it
+STEM = 4  # letters of a file's name without its ending that mean the file where they stand in a sentence
+COMMITTED = re.compile(r"^\[[^\]\n]+ [0-9a-f]{7,40}\] (.+)$", re.M)  # what Git says of a commit
+FEW = 4  # files of a commit whose subject is told of each
+ADDS_ALL = re.compile(r"\bgit(?: -[cC] \S+)* (?:add (?:-A|-u|--all|\.(?:\s|$))|commit (?:-\w*a|--all))")
+ADDED = re.compile(r"\bgit(?: -[cC] \S+)* add (?!-)([^&|;\n]+)")  # what a command adds to the next commit
+SUBSTITUTES = re.compile(r"(?<![\w/])s([|/#@,!])((?:\\.|(?!\1).)+)\1((?:\\.|(?!\1).)*)\1")  # of sed
+BLOCK = re.compile(
+    r"^([ \t]*)[\"']?([A-Za-z_$][\w.$-]*)[\"']?[ \t]*:[ \t]*[{\[|>&]?[ \t]*$", re.M
+)  # a key above others
 SETTINGS = re.compile(r"\.(?:json[c5]?|toml|ya?ml|ini|cfg|conf|properties|env)$|(?:^|[/\\])\.env[\w.]*$", re.I)
 KEY = re.compile(
     r"^[ \t]*(?:export )?[\"']?([A-Za-z_$][\w.$-]*)[\"']?[ \t]*[:=][ \t]*(?![{\[|>&]?[ \t]*$)(.+?),?[ \t]*$", re.M
@@ -66,7 +77,8 @@ BEHIND = re.compile(
 )  # after a path
 _VERBS = (  # of changes
     "add change update remove fix replace rename move create rewrite extract extend switch split merge convert drop "
-    "delete refactor implement bump wire restore simplify correct rework adjust expand tighten document port route"
+    "delete refactor implement bump wire restore simplify correct rework adjust expand tighten document port route "
+    "edit patch clean make write use handle mirror expose preserve"
 )
 DONE = _VERBS.split()
 REPORTED = re.compile(
@@ -76,21 +88,40 @@ REPORTED = re.compile(
     re.I,
 )
 ANNOUNCES = re.compile(
-    r"(?:write|make|set|use|put|handle|"
-    + "|".join((*DONE, *(f"{verb.removesuffix('e')}ing" for verb in DONE)))
-    + r")\b(?! (?:this|that|it|them|these|those)\b)",  # what these mean stands before it
+    r"(?:sett?(?:ing)?|putt?(?:ing)?|" + "|".join((*DONE, *(f"{verb.removesuffix('e')}ing" for verb in DONE))) + r")\b",
     re.I,
 )
+POINTS = re.compile(  # an announcement of what only the words before it name
+    r"\w+ (?:this|that|it|them|these|those|both|(?:the |all |a few |some )*(?:rest|remaining|others?|same|issues?))\b",
+    re.I,
+)
+FOLDER = re.compile(r"\b(?:in|under|inside|across) `?([\w.-]+(?:/[\w.-]+)+/?)")  # where a sentence says that it is
+BEGINS = re.compile(r"^(?:so|but|and|also|now|wait|ah|yes|no|ok(?:ay)?)\b[,!. ]*", re.I)
+LOOKS = re.compile(  # how the words before a call begin that changes nothing, or that mean what stood before
+    r"(?:(?:do|get) (?:it|this|that|them)\b|"
+    r"(?:check|read|see|look|run|rerun|test|verify|find|search|inspect|start|try|wait|continue|view|understand|explore|"
+    r"investigate|trace|debug|confirm|validate|review|commit|push|reproduc|measur|compar|build|rebuild)"
+    r"(?:e|es|s|ing|ning|ting)?\b)",
+    re.I,
+)
+WHY = re.compile(  # what says what was wrong, before an edit that is only pointed at ("let me fix that")
+    r"n['’]t\b|\b(?:not|no|never|without|missing|wrong|stale|broken|fails?|leaks?|drops?|breaks?|cannot|instead|"
+    r"needs?|should|must|only|too|unused|redundant|root cause|bug|mismatch|outdated|duplicated?)\b",
+    re.I,
+)
+SOUND = re.compile(r"\b(?:fine|ok(?:ay)?|good|correct|already|no \w+(?: \w+){0,4} found)\b", re.I)  # nothing was wrong
+NAMING = re.compile(r"^[^:]{0,60}?:\s+(?=(?:\S+\s+){3})")  # a part that only names the file, before what is done to it
 LEAD_IN = re.compile(
-    r"^(?:(?:ok(?:ay)?|good|great|perfect|right|now|next|first|then|finally|also|so|and|but)\b[,.!:]?\s+)*"
-    r"(?:(?:let me|let['’]s|i['’]ll|i will|i['’]m(?: going to)?|i need to|need to|i can|i should|we need to)\s+"
-    r"(?:now |also |first |then )?)?",
+    r"^(?:(?:ok(?:ay)?|good|great|perfect|right|now|next|first|then|finally|meanwhile|also|so|and|but)\b[,.!:]?\s+)*"
+    r"(?:(?:let me|let['’]s|i['’]ll|i will|i(?:['’]m| am)(?: also)?(?: going to)?|i need to|need to|i can|i should|"
+    r"we need to|(?:now )?we can)\s+(?:now |also |first |then |just )?)?",
     re.I,
 )
 CODE = re.compile(r"`[^`]+`|\w[._/]\w|[a-z][A-Z]|\w\(")  # what tells a name of code
 NO_CODE = re.compile(
     r"(?:/[/*]|#|\*|--|<!--|import\b|from\b|package\b|use\b|[\W_]*$)"
 )  # beginnings of lines that tell least
+COMMENTED = re.compile(r"//|/\*|\*(?= |/)|#(?![!\w])|--(?= )|<!--")
 OPENING = 8  # lines at the beginning of a program that may say what it is
 COMMENT = re.compile(
     r"[ \t]*(?:///?|#(?!!)|\"\"\"|'''|/\*+|\*|--|<!--|;+|%+)[ \t]*(.*\w.*?)[ \t]*(?:\"\"\"|'''|\*/|-->)?[ \t]*$"
@@ -104,11 +135,11 @@ CLAUSE = re.compile(r"(?:[,;:]| [–—-]| \()(?= )|(?= \()")  # where a sentenc
 
 
 class FileWork(Struct):
-    """What was done to a file: the turn and the message of its last edit, and the changes that can be read."""
+    """What was done to a file: the turn of its last edit, the messages of all, and the changes that can be read."""
 
     path: str
     turn: int = 0
-    position: int = 0
+    positions: list[int] = []
     changes: list[TextReplaced | FileWritten] = []
 
 
@@ -128,21 +159,21 @@ def _lines_of(report: Message) -> tuple[str, ...]:
 def phrases(transcript: Transcript, files: Collection[FileWork]) -> dict[str, str]:
     """Return by path what changed in files, in a phrase; nothing for those of which nothing says it."""
     bases = Counter(_base(work.path) for work in files)
-    at_once = Counter(work.position for work in files)
     reports = _reports(transcript)
+    subjects = _subjects(transcript, files)
     by_path: dict[str, str] = {}
     for work in files:
-        alone = at_once[work.position] == 1
         phrase = (
-            (_settings(work) if SETTINGS.search(work.path) else "")
+            (_settings(transcript, work, bases) if SETTINGS.search(work.path) else "")
             or (_tables(work) if SQL.search(work.path) else "")
             or _reported(work, bases, _lines_of(reports[work.turn]) if work.turn in reports else ())
             or _line(work)
-            or _announced(transcript, work, alone=alone)
-            or _places(work)
-            or _last_line(work)
             or _title(work)
             or _opening(work)
+            or _said(transcript, work, bases)
+            or subjects.get(work.path, "")
+            or _places(work)
+            or _last_line(work)
             or _command(transcript, work)
         )
         if phrase:
@@ -207,7 +238,8 @@ def _whole(text: str) -> str:
             break
         phrase = longer
     if len(phrase.split()) < FEWEST_WORDS and (line := line[len(phrase) :].strip()):  # a label, and what it is about
-        ends = [match.start() for match in CLAUSE.finditer(line, LONGEST // 3, LONGEST)]
+        clauses = (match.start() for match in CLAUSE.finditer(line, LONGEST // 3, LONGEST))
+        ends = [end for end in clauses if line.count("`", 0, end) % 2 == 0]
         phrase = line[: ends[-1]] if ends else one_line(line, LONGEST)
     phrase = phrase.rstrip(" .:")
     if phrase.count("`") % 2:
@@ -215,7 +247,32 @@ def _whole(text: str) -> str:
     return phrase if len(phrase.split()) >= FEWEST_WORDS or not phrase.isascii() else ""
 
 
-def _settings(work: FileWork) -> str:
+def _settings(transcript: Transcript, work: FileWork, bases: Counter[str]) -> str:
+    """Return the keys that edits gave another value, the newest, each with what it was before and what it is now.
+
+    Where edits add keys with others below, what was said of that comes first: a value tells least of such a change.
+    """
+    pairs, added = _values(work), _blocks(work)
+    return (
+        (f"adds {', '.join(added[:KEYS])}" if not (said := _said(transcript, work, bases)) else said)
+        if added
+        else pairs
+    )
+
+
+def _blocks(work: FileWork) -> list[str]:
+    """Return the outermost keys with others below that edits add to a file that was there."""
+    added: dict[str, int] = {}
+    for change in work.changes:
+        if not isinstance(change, TextReplaced):
+            return []
+        before = {key for _, key in BLOCK.findall(change.old[:LOOKED_AT])}
+        added |= {key: len(indent) for indent, key in BLOCK.findall(change.new[:LOOKED_AT]) if key not in before}
+    outermost = min(added.values(), default=0)
+    return [key for key, indent in added.items() if indent == outermost]
+
+
+def _values(work: FileWork) -> str:
     """Return the keys that edits gave another value, the newest, each with what it was before and what it is now."""
     before: dict[str, str] = {}
     now: dict[str, str] = {}
@@ -357,55 +414,164 @@ def _opening(work: FileWork) -> str:
 
 
 def _command(transcript: Transcript, work: FileWork) -> str:
-    """Return the part of a command that names a file, where that is how the file was changed last."""
-    for call in transcript.messages[work.position].calls:
+    """Return what a command replaced in a file, or the command, where that is how the file was changed last."""
+    for call in transcript.messages[work.positions[-1]].calls:
         if is_shell(call) and work.path in writes(call):
             parts = (part.strip() for part in COMMANDS.split(command_of(call)))
             naming = [part for part in parts if EDITS.match(part) and _base(work.path) in part]
-            if naming and not (SECRETS.search(work.path) or names_secret(naming[-1]) or holds_secret(naming[-1])):
-                return f"by {_quoted(naming[-1], BEGINNING)}"
+            if not naming or SECRETS.search(work.path) or names_secret(naming[-1]) or holds_secret(naming[-1]):
+                continue
+            pairs = [(old, new) for _, old, new in SUBSTITUTES.findall(naming[-1]) if old != new]
+            if pairs and max(map(len, pairs[-1])) <= BEGINNING:
+                return (
+                    f"{_quoted(pairs[-1][0])} → {_quoted(pairs[-1][1])}"
+                    if pairs[-1][1]
+                    else f"without {_quoted(pairs[-1][0])}"
+                )
+            return "" if len(naming[-1]) > BEGINNING or SUBSTITUTES.search(naming[-1]) else f"by {_quoted(naming[-1])}"
     return ""
 
 
 def _last_line(work: FileWork) -> str:
-    """Return the first line of code that the last edit of a file adds."""
+    """Return the line of code with which the last edit begins, where it can be read alone, or what the edit removes."""
     change = work.changes[-1] if work.changes else None
-    if not isinstance(change, TextReplaced):
+    if not isinstance(change, TextReplaced) or is_prose(work.path):
         return ""
     old, new = (
         [line.strip() for line in text[:LOOKED_AT].split("\n") if len(line.strip()) >= SHORTEST]
         for text in (change.old, change.new)
     )
     added, removed = ([each for each in some if each not in others] for some, others in ((new, old), (old, new)))
-    code = next((each for each in added if not NO_CODE.match(each)), "")
-    line = code or next(iter(added), "") or next((each for each in removed if not NO_CODE.match(each)), "")
-    if not line or _holds_secret(work.path, line):
+    before, after = (defined_in(text[:LOOKED_AT], change.path) for text in (change.old, change.new))
+    if not added and (names := [each for each in before if each not in after][:PLACES]):
+        return f"last edit removes {', '.join(f'`{name}`' for name in names)}"
+    if (added or removed) and all(COMMENTED.match(each) for each in (*added, *removed)):
+        return "comments only"
+    line = next((each for each in added or removed if not NO_CODE.match(each)), "")
+    if not line or not _is_whole(line) or _holds_secret(work.path, line):
         return ""
-    return f"last edit {_quoted(line, BEGINNING)}" if added else f"last edit removes {_quoted(line, BEGINNING)}"
+    return f"last edit {_quoted(line)}" if added else f"last edit removes {_quoted(line)}"
 
 
-def _announced(transcript: Transcript, work: FileWork, *, alone: bool) -> str:
-    """Return the sentence that announced the last edit of a file; of several at once only what names the file."""
-    for message in _before(transcript, work.position):
-        base = _base(work.path)
-        sentences = (LEADS.sub("", each.strip(" -*#>|")) for each in reversed(SENTENCE.split(prose(message))))
-        for sentence in filter(announces, sentences):
-            plain = LEAD_IN.sub("", sentence).rstrip(":")
-            words = len(plain.split())
-            telling = words >= ANNOUNCED_WORDS or (words >= FEWEST_WORDS and CODE.search(plain.replace(base, "")))
-            if telling and ANNOUNCES.match(plain) and (alone or base in sentence):
-                return _whole(plain)
-        if prose(message).strip():
-            return ""
+def _is_whole(line: str) -> bool:
+    """Tell whether a line of code can be read alone: no string that another line begins, and not too long."""
+    bare = line.rstrip("{([ ")
+    closed = all(bare.count(one) == bare.count(other) for one, other in ("()", "[]", "{}"))
+    return len(line) <= BEGINNING and line[0] not in "'\"`|&+.,)}]<" and closed and not line.count("`") % 2
+
+
+def _subjects(transcript: Transcript, files: Collection[FileWork]) -> dict[str, str]:
+    """Return by path the subject of the commit that followed the last edit of a file, of commits of few files."""
+    by_path: dict[str, str] = {}
+    commands: dict[str, str] = {}
+    before = -1
+    for position, message in enumerate(transcript.messages):
+        for call in message.calls:
+            if "commit" in call.arguments and is_shell(call) and "git " in (command := command_of(call)):
+                commands[call.call_id] = command
+        for result in message.results:
+            command = commands.get(result.call_id, "")
+            subjects = COMMITTED.findall(result.text[:LOOKED_AT]) if command else []
+            if not subjects:
+                continue
+            every = ADDS_ALL.search(command) is not None
+            given = [plain_path(each.strip("'\"")) for added in ADDED.findall(command) for each in added.split()]
+            named = [
+                work
+                for work in files
+                if before < work.positions[-1] <= position
+                and not is_scratch(work.path)
+                and (every or any(_is_below(plain_path(work.path), each) for each in given))
+            ]
+            if len(subjects) == 1 and len(named) <= FEW:
+                by_path |= {work.path: f"committed as {subjects[0].strip()[:LONGEST]!r}" for work in named}
+            before = position
+    return by_path
+
+
+def _is_below(path: str, given: str) -> bool:
+    """Tell whether a path is one that a command gives, relative or not, or below such a folder."""
+    return f"/{given.strip('/')}/" in f"/{path.strip('/')}/"
+
+
+def _said(transcript: Transcript, work: FileWork, bases: Counter[str]) -> str:
+    """Return what the assistant said before edits of a file that it does to it, of the last two that tell something.
+
+    First what it said before edits of the last turn. Of several files at once only what names the file is about it.
+    """
+    turns = turns_at(transcript)
+    said: dict[str, int] = {}
+    for position in reversed(work.positions[-EDITS_BACK:]):
+        if phrase := _said_before(transcript, work.path, position, bases):
+            said.setdefault(phrase, turns[position])
+    newest = [each for each in said if said[each] == work.turn] or [
+        f"{each} (turn {turn})" if turn else each for each, turn in said.items()
+    ][:1]
+    both = "; ".join(reversed(newest[:2]))
+    return both if len(both) <= TWICE else newest[0]
+
+
+def _said_before(transcript: Transcript, path: str, position: int, bases: Counter[str]) -> str:
+    """Return the sentence before an edit that says what is done, or what was wrong where it only points at that."""
+    together = {_base(each) for call in transcript.messages[position].calls for each in writes(call)}
+    base = _base(path)
+    stem = base.partition(".")[0]
+    for message in _before(transcript, position, path):
+        text = prose(message).strip()
+        if not text:
+            continue
+        sentences = [LEADS.sub("", each.strip(" -*#>|")) for each in SENTENCE.split(text)]
+        for number, sentence in reversed([*enumerate(sentences)]):
+            plain = LEAD_IN.sub("", sentence).rstrip(":").strip()
+            names = base in sentence or (len(stem) >= STEM and bases[base] == 1 and stem in sentence)
+            if (len(together) > 1 and not names) or _about_another(plain, path, bases):
+                continue
+            introduces = number == len(sentences) - 1 and sentence.endswith((":", "：")) and not LOOKS.match(plain)
+            if (ANNOUNCES.match(plain) and announces(sentence)) or introduces:
+                told = NAMING.sub("", plain) if names else plain
+                if _tells(told, base) and not points_back(plain) and not POINTS.match(plain):
+                    return _whole(told)
+                if number and (why := _reason(sentences[number - 1], path, bases)):
+                    return why
+        return ""
     return ""
 
 
-def _before(transcript: Transcript, position: int) -> Iterator[Message]:
-    """Yield the message of an edit and those of the assistant right before it that change nothing themselves."""
-    for message in reversed(transcript.messages[max(position - BACK, 0) : position + 1]):
-        if message.role == "user" and not message.results:
+def _tells(phrase: str, base: str) -> bool:
+    """Tell whether a phrase says something of a file beside its name."""
+    words = len(phrase.split())
+    named = CODE.search(phrase.replace(base, "")) is not None
+    return words >= ANNOUNCED_WORDS or (words >= FEWEST_WORDS and named) or (words > 0 and not phrase.isascii())
+
+
+def _reason(sentence: str, path: str, bases: Counter[str]) -> str:
+    """Return the sentence before one that points at it as what was wrong with a file, quoted; or nothing."""
+    wrong = len(sentence.split()) >= ANNOUNCED_WORDS and WHY.search(sentence) and CODE.search(sentence)
+    if not wrong or SOUND.search(sentence) or points_back(sentence) or announces(sentence):
+        return ""
+    if _about_another(sentence, path, bases) or any(_base(each) != _base(path) for each in NAMED.findall(sentence)):
+        return ""
+    words = _whole(BEGINS.sub("", sentence).rstrip(":").replace('"', "'"))
+    return f'since "{words}"' if words else ""
+
+
+def _about_another(sentence: str, path: str, bases: Counter[str]) -> bool:
+    """Tell whether a sentence names another changed file, or a folder in which this one is not, and not this one."""
+    base, plain = _base(path), plain_path(path)
+    if base in sentence:
+        return False
+    names = NAMED.findall(sentence)
+    folders = FOLDER.findall(sentence)
+    return any(_base(each) in bases for each in names) or any(each.strip("/") not in plain for each in folders)
+
+
+def _before(transcript: Transcript, position: int, path: str) -> Iterator[Message]:
+    """Yield the message of an edit and those of the assistant before it, as far as no other file is changed there."""
+    for at in range(position, max(position - BACK, -1), -1):
+        message = transcript.messages[at]
+        if message.role == "user" and not message.results and at < position:
             return
         if message.role == "assistant":
-            if message is not transcript.messages[position] and any(map(writes, message.calls)):
+            if at < position and any(each != path for call in message.calls for each in writes(call)):
                 return
             yield message

@@ -218,7 +218,7 @@ def _rendered(counter: Counter, content: _Content, limit: int) -> str:
         if section.share >= TELLING:
             more, cost = _lines_within(counter, section, len(lines), rest)
             lines += more
-            rest -= cost
+            rest -= cost + _more_told(counter, section, lines, rest - cost)
     blocks = [opening]
     for lines, section in zip(taken, listed, strict=True):
         if lines:
@@ -253,12 +253,20 @@ def _lines_within(counter: Counter, section: Section, start: int, room: float | 
             break
         taken.append(line)
         spent += cost
-    for at, full in enumerate(section.fuller[start : start + len(taken)]):
-        more = counter.text(full) - counter.text(taken[at])
-        if room is not None and spent + more <= room:
-            taken[at] = full
-            spent += more
+    if room is not None and not start:
+        spent += _more_told(counter, section, taken, room - spent)
     return taken, spent if taken else 0
+
+
+def _more_told(counter: Counter, section: Section, lines: list[str], room: float) -> int:
+    """Write lines of a section with more words while the room lasts, the first ones first; return what that takes."""
+    spent = 0
+    for at, full in enumerate(section.fuller[: len(lines)]):
+        more = counter.text(full) - counter.text(lines[at]) if lines[at] != full else 0
+        if 0 < more <= room - spent:
+            lines[at] = full
+            spent += more
+    return spent
 
 
 def _identifiers_within(counter: Counter, atoms: Sequence[Atom], room: int) -> tuple[tuple[str, ...], int]:

@@ -38,7 +38,22 @@ RUNNING = re.compile(
 BODY = re.compile(r"<((?:task_)?result|response|report|output|final_message)>\s*(.*?)\s*</\1>", re.S)
 NAME = re.compile(r"<(?:summary|description|title)>\s*(.*?)\s*</", re.S)
 QUOTED_NAME = re.compile(r"[\"“'](.{4,}?)[\"”']")
-ENTRY = re.compile(r"^(?:[-*•] |\d{1,2}[.)] |#{1,4} ).+", re.M)
+HEADED = re.compile(r"(#{1,6}) +(.+?)[ #]*$|\*\*([^*\[\]/]+)\*\*:?$")  # a heading, also one in bold type
+NUMBERED = re.compile(r"^#{2,6} +(\d{1,2}[.)] +\S.*?)[ #]*$", re.M)  # one that is itself a finding
+GENERIC = re.compile(  # a heading that says nothing of the items below it
+    r"\W*(?:executive )?(?:summary|overview|findings|results?|report|details|notes|analysis|introduction|background|"
+    r"zusammenfassung|ergebnisse|résumé|résultats|resumen|resultados|resumo|概要|まとめ|結果|摘要|总结|结果|요약|결과)\W*",
+    re.I,
+)
+LISTED = re.compile(r"(?:[-*•]|\d{1,2}[.)]) +(\S.*)$")
+INTRODUCES = re.compile(r"(?:^|(?<=[.!?]) )([^.!?]+):$")  # the sentence before a list
+VERDICT = re.compile(  # how a report says what came out as a whole
+    r"^[\W_]*((?:(?:overall|final) )?"
+    r"(?:verdict|assessment|recommendation|conclusion|rating|bottom line))\b[\W_]*[:：—–-]"
+    r"[\W_]*([^\W_].*)$",
+    re.M | re.I,
+)
+OUTLINE = 3  # headings from which a report is told by them: numbered ones alone, others with the first item below
 TAGS = re.compile(r"</?[a-z_]+>|^\w+_?id: .*$|<usage>(?s:.*?)</usage>", re.M | re.I)
 
 
@@ -92,15 +107,49 @@ def _notified(message: Message) -> tuple[tuple[str, str], ...]:
 
 
 def report_of(text: str) -> str:
-    """Return what a sub-agent reports: as it begins, or, of a longer list, how each item begins."""
+    """Return what a sub-agent reports: as it begins, or, of a longer list, its verdict and how each item begins.
+
+    Items stand behind what they are items of, their heading or the words that introduce them: "Missing tests: …".
+    """
     text = TAGS.sub(" ", text)
-    items = [item for item in ENTRY.findall(text) if not (item[0] == "#" and len(item.split()) <= FEWEST_WORDS)]
-    if len(text) <= REPORT or len(items) <= 1:
+    numbered = NUMBERED.findall(text)
+    groups = [(each.replace("**", ""), []) for each in numbered] if len(numbered) >= OUTLINE else _groups(text)
+    if len(text) <= REPORT or sum(max(len(items), 1) for _, items in groups) <= 1:
         return whole_sentences(text, REPORT)
-    line = ""
-    for item in items:
-        longer = "; ".join(filter(None, (line, whole_sentences(item.strip("# -*•").replace("**", ""), ITEM))))
-        if len(longer) > REPORT:
-            break
-        line = longer
+    verdict = VERDICT.search(text)
+    line = whole_sentences(f"{verdict[1]}: {verdict[2]}".replace("**", ""), ITEM).rstrip(".") if verdict else ""
+    outlined = sum(bool(heading and items) for heading, items in groups) >= OUTLINE
+    for heading, items in groups:
+        for number, item in enumerate(items[:1] if outlined else items or ("",)):
+            label = heading if number == 0 else ""
+            part = whole_sentences(": ".join(filter(None, (label, item))), ITEM)
+            longer = "; ".join(filter(None, (line, part)))
+            if len(longer) > REPORT:
+                return line or part
+            line = longer
     return line
+
+
+def _groups(text: str) -> list[tuple[str, list[str]]]:
+    """Return the lists of a report, each with its heading and what introduces it; and headings that tell something."""
+    groups: list[tuple[str, list[str]]] = []
+    heading = introduced = ""
+    told = True  # whether the heading stands before an item
+    for line in map(str.rstrip, text.split("\n")):
+        if headed := HEADED.fullmatch(line):
+            if not told and len(heading.split()) >= FEWEST_WORDS:
+                groups.append((heading, []))
+            # the title of the whole says less than the name of the sub-agent
+            heading = (headed[2] or headed[3]).replace("**", "").strip(" :")
+            told = headed[1] == "#" or GENERIC.fullmatch(heading) is not None
+            introduced = ""
+        elif listed := LISTED.match(line):
+            if introduced or not told or not groups:
+                label = ", ".join(filter(None, ("" if told else heading, introduced)))
+                groups.append((label, []))
+                told, introduced = True, ""
+            groups[-1][1].append(listed[1].replace("**", ""))
+        elif line and not line[0].isspace():
+            words = INTRODUCES.search(line.replace("**", ""))
+            introduced = words[1].strip() if words else ""
+    return groups

@@ -1,0 +1,125 @@
+"""Finds what a session is for where its first request does not say it: a command, or a request to look around.
+
+That is then said by the first request with content, the text of the command, the summary that an earlier compaction
+left, and the plan that the work has written since.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from refold._condense.call_outline import one_line
+from refold._condense.digest.agreement import goes_on
+from refold._condense.digest.announcements import SENTENCE, whole_sentences
+from refold._condense.digest.definitions import is_prose
+from refold._condense.digest.file_log import file_log
+from refold._condense.digest.previous import own_text
+from refold._condense.digest.turns import turn_numbers
+from refold._condense.file_views import is_scratch
+from refold.core._speakers import is_recap, is_turn, speech
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from refold.core.messages import Message
+    from refold.core.transcript import Transcript
+
+__all__ = ["direction"]
+
+SAID, NAMED = 320, 160  # characters of a request or a summary, and of what a command says
+FIRST = 8  # turns in which the first request with content is looked for
+FEW_WORDS = 3  # of a request that says nothing of a goal
+LOOKING = 200  # characters of a request that only asks to look around
+# A request to look at what is there, or to bring it up to date, before any is made.
+LOOKS = re.compile(
+    r"(?:(?:hi|hey|hello|please|can you|could you|first|ok(?:ay)?|let['’]?s|i want you to)\b[,!. ]*)*"
+    r"(?:explore|familiari[sz]e|learn about|get (?:familiar|up to speed)|understand (?:this|the|our)|"
+    r"study (?:this|the)|read (?:through |the |this |all )|take a look (?:at|around)|look (?:at|around|through)|"
+    r"check ?out (?:main|master)|git pull|pull (?:the )?latest|what is this|what does this (?:project|repo|code)|"
+    r"(?:schau|sieh|lies|erkunde|verschaff)\w*\b|(?:explore|regarde|lis|découvre)[rz]?\b|"
+    r"(?:explora|mira|lee|revisa|analiza) (?:el|la|este|esta)\b)|"
+    r"(?:先)?(?:了解|熟悉|看一下|阅读)|(?:まず)?.{0,20}(?:を読んで|を調べて|を理解して)",
+    re.I,
+)
+MAKES = re.compile(  # what asks for more than a look
+    r"\b(?:then|and) (?:add|build|change|create|fix|implement|improve|make|refactor|remove|write|tell me how to)\b|"
+    r"\b(?:und dann|puis|luego)\b|然后|それから",
+    re.I,
+)
+COMMAND = re.compile(r"\s*/?[\w:.-]+(?:\s+@?[\w./~-]+)?\s*")  # a command alone, also with a path behind it
+INTENT = re.compile(  # the heading in a summary below which stands what was asked for
+    r"^[ \t]*(?:#{1,6} |\d{1,2}[.)] )?\**(?:Primary Request(?: and Intent)?|(?:Overall )?Goals?|Objectives?|Task)\**:?"
+    r"\**:?[ \t]*\n+",
+    re.M | re.I,
+)
+PLANS = re.compile(r"plan|spec|design|roadmap|refactor|refocus|proposal|prd|rfc|architecture|todo|phase", re.I)
+
+
+def direction(transcript: Transcript) -> Iterator[str]:
+    """Yield what says what a session is for where its first request does not; nothing where that does."""
+    turns = [message for message in transcript.messages if is_turn(message)][:FIRST]
+    if not turns:
+        return
+    before = takewhile(lambda message: message is not turns[0], transcript.messages)
+    if recap := next((_intent(message) for message in before if is_recap(message)), ""):
+        yield f"from the summary of the earlier context: {recap}"
+    if not _is_thin(turns[0]):
+        return
+    numbers = turn_numbers(transcript)
+    if loaded := _loaded(transcript, turns[0]):
+        yield f"user turn {numbers[turns[0].id]}, `{one_line(own_text(turns[0]), NAMED)}`: {loaded}"
+    if telling := next((turn for turn in turns[1:] if not (_is_bare(own_text(turn).strip()) or goes_on(turn))), None):
+        words = whole_sentences(own_text(telling), SAID)
+        yield f"user turn {numbers[telling.id]}, the first request with content: {words}"
+    plan = next(
+        (
+            record
+            for record in sorted(file_log(transcript), key=lambda record: record.first)
+            if record.created
+            and not record.deleted
+            and is_prose(record.path)
+            and not is_scratch(record.path)
+            and PLANS.search(record.path)
+            and record.phrase
+        ),
+        None,
+    )
+    if plan is not None:
+        yield f"plan that was written for it in turn {plan.turn}: {plan.path} ({plan.phrase})"
+
+
+def _is_thin(turn: Message) -> bool:
+    """Tell whether a request says nothing of a goal: a command alone, or a short request that only asks to look."""
+    text = own_text(turn).strip()
+    if _is_bare(text):
+        return True
+    return len(text) <= LOOKING and LOOKS.match(text) is not None and MAKES.search(text) is None
+
+
+def _is_bare(text: str) -> bool:
+    """Tell whether a request is a command alone, or a few words that ask nothing ("continue", "begin phase 1")."""
+    few = text.isascii() and len(text.split()) <= FEW_WORDS and "?" not in text
+    return few or COMMAND.fullmatch(text) is not None
+
+
+def _loaded(transcript: Transcript, turn: Message) -> str:
+    """Return what the text says first that a command of a turn stands for, in it or in what a harness adds behind."""
+    behind = transcript.messages[transcript.index[turn.id] + 1 :]
+    added = takewhile(lambda message: message.role == "user" and not is_turn(message), behind)
+    spans = ((span, one) for message in (turn, *added) for one in speech(message).harness for span in one.spans)
+    bodies = (span.body(one.text.text) for span, one in spans if span.kind == "command")
+    lines = (line.strip(" #*-") for body in bodies for line in body.split("\n"))
+    return whole_sentences(next((line for line in lines if line and not line.endswith((":", "："))), ""), NAMED)
+
+
+def _intent(recap: Message) -> str:
+    """Return how the summary of an earlier context says what was asked for, or nothing."""
+    bodies = (span.body(one.text.text) for one in speech(recap).harness for span in one.spans if span.kind == "recap")
+    for body in bodies:
+        if heading := INTENT.search(body):
+            paragraph = body[heading.end() : heading.end() + 4 * SAID].strip().partition("\n\n")[0]
+            sentences = [each for each in SENTENCE.split(paragraph.strip(" -*")) if not each.endswith((":", "："))]
+            return whole_sentences(" ".join(sentences), SAID)
+    return ""

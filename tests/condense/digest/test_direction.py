@@ -1,0 +1,75 @@
+import json
+
+import pytest
+
+from refold._condense.digest.direction import direction
+from refold._condense.digest.render import digest_text
+from refold.testing import talk, view_of
+
+REQUEST = "Replace the scan of the list by an index of names, and keep the order of the rows as it is."
+
+
+def told(*lines):
+    return tuple(direction(talk(*lines)))
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "/mode",
+        "/plan docs/next.md",
+        "begin phase 1",
+        "continue",
+        "Explore this project and learn about what it does",
+        "check out main, pull the latest",
+        "Lies dir bitte das Projekt durch und sag, was es tut",
+        "先了解一下这个项目",
+    ],
+)
+def test_where_the_first_request_has_no_content_the_first_that_has_some_is_the_goal(first):
+    lines = (f"u: {first}", "a: Done.", "u: continue", "a: Done.", f"u: {REQUEST}", "a: Done.")
+    assert told(*lines) == (f"user turn 3, the first request with content: {REQUEST}",)
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["Look at the store and then fix its index", "why does it fail?", "Fix the index of the store", REQUEST],
+)
+def test_a_first_request_that_says_what_is_wanted_is_the_goal_alone(first):
+    assert told(f"u: {first}", "a: Done.", f"u: {REQUEST}", "a: Done.") == ()
+
+
+def test_a_command_is_told_with_what_it_loaded():
+    skill = "Base directory for this skill: /skills/release\n\nWhat to do:\n\nBuild the wheel and publish it."
+    lines = told("u: <command-name>/release</command-name>", f"u: {skill}", "a: Done.")
+    assert lines == ("user turn 1, `/release`: Build the wheel and publish it.",)
+
+
+def test_the_summary_of_an_earlier_context_tells_the_goal():
+    recap = (
+        "This session is being continued from a previous conversation that ran out of context.\n\nSummary:\n"
+        "1. **Primary Request and Intent:**\n\nThe user moves the store to a new format. Requests in order:\n\n- x\n"
+    )
+    lines = told(f"u: {recap}", "u: Rename the button of the page", "a: Done.")
+    assert lines == ("from the summary of the earlier context: The user moves the store to a new format.",)
+
+
+def test_the_plan_that_was_written_is_named_and_the_digest_tells_the_goal_though_its_turn_stays():
+    plan = json.dumps({"file_path": "docs/plan.md", "content": "# An index in place of the scan\n\nSteps."})
+    transcript = talk(
+        "u: Explore this project",
+        "a: It reads rows.",
+        f"u: {REQUEST}",
+        f"a: x | write({plan}) as c",
+        "t: c = ok",
+        "a: Written.",
+        "u: begin",
+    )
+    said = (
+        f"user turn 2, the first request with content: {REQUEST}",
+        "plan that was written for it in turn 2: docs/plan.md (An index in place of the scan)",
+    )
+    assert tuple(direction(transcript)) == said
+    messages = transcript.messages
+    digest = digest_text(view_of(transcript), messages[3:6], staying=(*messages[:3], messages[6]), limit=2_000)
+    assert "## Goal (the first request)\n" + "\n".join(f"- {line}" for line in said) in digest
