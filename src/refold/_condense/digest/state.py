@@ -17,6 +17,7 @@ from refold._condense.digest.conclusions import PLAN_ENDS, SUPPOSED, prose
 from refold._condense.digest.definitions import is_prose
 from refold._condense.digest.file_log import AGENTS, file_log
 from refold._condense.digest.findings import no_work
+from refold._condense.digest.git_state import STATUS, git_state
 from refold._condense.digest.ledger import ALL_DONE, ledger
 from refold._condense.digest.open_items import LISTED_OPEN, open_items
 from refold._condense.digest.outcomes import (
@@ -51,6 +52,7 @@ STATE = "State and next step"  # the section of a digest
 TODO, LISTED = "to do: ", "to-do list: "
 DONE_LENGTH = 300  # characters of the tasks that are done, the newest at the end
 PLAN_LENGTH = 120  # characters of a plan's title, or of what the user said to it
+BRANCH_SEEN = "branch "  # how the line begins that names the branch
 SINCE_COMMIT, NOTHING_CHANGED = "changed since the last commit: ", "nothing seen"
 ITEM_OF, OPEN = "item ", ("open finding: ", LISTED_OPEN)  # how lines of what a request or an answer lists begin
 WAITED_FOR = " (no result yet)"  # behind a call at the end that nothing has answered
@@ -117,11 +119,14 @@ KILLS = re.compile(r"\bp?kill(?:all)?\b|kill_?(?:shell|bash)", re.I)
 def state(view: View) -> tuple[str, ...]:
     """Return lines on the state of the work, the most telling first."""
     last = tuple(_last_words(view))
-    results = _results_of_calls(view, last[-1] if last else "")
+    results = tuple(_results_of_calls(view, last[-1] if last else ""))
     tasks, uncommitted = tuple(_to_do(view.transcript)), tuple(_uncommitted(view))
     account = () if tasks else (*ledger(view), *open_items(view))
     plans = (*_plan(view), *_written_plans(view))
-    listed = (*last, *results, *account, *uncommitted, *_running(view), *plans, *tasks, *_blocked(view))
+    git = tuple(git_state(view))
+    if git and git[0].startswith(STATUS) and (branch := re.search(r", branch (\S+?)[: ]", git[0])):  # named once
+        results = tuple(line for line in results if not (line.startswith(BRANCH_SEEN) and branch[1] in line))
+    listed = (*last, *results, *account, *uncommitted, *git, *_running(view), *plans, *tasks, *_blocked(view))
     ended = (
         last and last[-1].endswith(WENT_WELL) and not any(line.startswith((TODO, ITEM_OF, *OPEN)) for line in listed)
     )
@@ -374,7 +379,7 @@ def _results_of_calls(view: View, listed: str) -> Iterator[str]:
                     commit = f"last commit {turn}: {one_line(committed[-1], 140)}" if committed else ""
                     commit = (newest or f"{commit} (rewritten later)") if commit and rewritten else commit
                 elif not branch and (named := BRANCH.findall(result.text)):
-                    branch = f"branch {turn}: {one_line(named[-1], 140)}"
+                    branch = f"{BRANCH_SEEN}{turn}: {one_line(named[-1], 140)}"
     yield from filter(None, (*lines, commit, branch))
 
 
