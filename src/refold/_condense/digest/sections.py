@@ -17,7 +17,9 @@ from refold._condense.digest.conclusions import decisions, plain, tried, verdict
 from refold._condense.digest.endings import outcome_lines, rejected_turns, rejections
 from refold._condense.digest.file_log import CHANGED, READ, FileRecord, file_log
 from refold._condense.digest.findings import answers_by_tool, other_calls, values
+from refold._condense.digest.guides import GUIDES, guide_rules
 from refold._condense.digest.model_account import ACCOUNT
+from refold._condense.digest.named_document import NAMED_DOCUMENT, named_document
 from refold._condense.digest.outcomes import (
     PASSED_LATER,
     CallOutcome,
@@ -130,6 +132,7 @@ def _own(
     """Yield the sections without earlier entries. The shares were chosen by hand and are measured as a whole only."""
     yield Section(GOAL, quotes.goal, 0.2)
     yield Section(CONSTRAINTS, quotes.pinned, share=0)
+    yield Section(GUIDES, guide_rules(view, staying) if messages else (), 0.035)
     yield Section(REQUESTS, quotes.requests, 0.3, newest_first=True)
     transcript = view.transcript
     turns, index = turns_at(transcript), transcript.index
@@ -186,6 +189,7 @@ def _own(
     yield Section("Values", values(transcript, sound), 0.02, newest_first=True)
     yield Section(STEPS, steps(view) if messages else (), 0.07, newest_first=True)
     yield Section(STATE, state(view) if messages else (), 0.1)
+    yield Section(NAMED_DOCUMENT, named_document(view, staying) if messages else (), 0.1)
     yield Section(REPORTED, reports(view, staying) if messages else (), 0.035, newest_first=True)
     yield Section("Answers that stand below", quotes.answers, 0.05, newest_first=True)
 

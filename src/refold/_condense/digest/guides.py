@@ -1,0 +1,132 @@
+"""Finds rules in guides that the agent has read (AGENTS.md, CONTRIBUTING.md, skills): what is forbidden or demanded.
+
+They are words of files and not of a user, so they stand apart with the name of their file, and only the strongest are
+told: what forbids or demands something of the steps that agents take, such as commits, pushes and tests. Rules in the
+summary of an earlier context count as those of a guide.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from refold._condense.digest.announcements import whole_sentences
+from refold._condense.digest.outcomes import answered, failed
+from refold._condense.file_views import excerpts_in
+from refold._condense.shell_commands import plain_path
+from refold._text.text_cache import text_cache
+from refold.core._speakers import is_recap
+from refold.core.messages import Message, memoized, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from refold.core.view import View
+
+__all__ = ["GUIDES", "guide_rules"]
+
+GUIDES = "Rules of guides that were read (words of these files, not of the user)"  # the section of a digest
+MOST, OF_ONE = 8, 5  # rules that are told, and of one guide
+LENGTH, READ = 180, 40_000  # characters of a rule, and of a guide
+STRONG, LEAST, FIRM = (
+    3,
+    4,
+    6,
+)  # what a rule in capitals counts, and the least that is told of a project's guide, of others
+GUIDE = re.compile(
+    r"(?:^|/)(?:AGENTS|CLAUDE|GEMINI|QWEN|CONVENTIONS|CONTRIBUTING|RULES|copilot-instructions)[\w.-]*"
+    r"\.(?:md|mdx|rst|txt)$|"
+    r"(?:^|/)\.(?:cursor|windsurf|cline)rules$|(?:^|/)\.(?:agents|claude|cursor|clinerules|windsurf|roo)/.+\.mdc?$",
+    re.I,
+)
+CAPITALS = re.compile(r"\b(?:NEVER|ALWAYS|MUST|DO NOT|DON['’]T|REQUIRED|FORBIDDEN|MANDATORY|CRITICAL)\b")
+RULE = re.compile(  # an order: "always" and "never" that only describe something are none
+    r"(?:^|[.;:,—–(]\s*|\b(?:and|or|but|so|then|please|you|agents?|we|to|should|shall|must) )"
+    r"(?:never|always|do(?: not|n['’]t))\b|"
+    r"\b(?:must(?: not|n['’]t)?|forbidden|prohibited|mandatory|unless (?:the user|asked|told)|says? never|"
+    r"nie(?:mals)?|immer|muss|müssen|darf nicht|jamais|toujours|doi(?:t|vent)|nunca|siempre|debes?|sempre|deve[mi]?)\b|"
+    r"никогда|всегда|必ず|禁止|しないで|してはいけ|必须|不要|不得|始终|절대|반드시|항상",
+    re.I,
+)
+STEPS = re.compile(  # what agents do that is hard to undo, or that is checked
+    r"\b(?:commit\w*|push\w*|pull requests?|PRs?|branch\w*|stash\w*|rebas\w*|force|worktrees?|merg\w*|tests?|lint\w*|"
+    r"format\w*|fmt|type-?check\w*|secrets?|tokens?|credentials?|\.env|delet\w*|destructive|generated|migrations?|"
+    r"approv\w*|deploy\w*|release\w*|publish\w*|rm -rf|--no-verify|main|master)\b",
+    re.I,
+)
+INSTALLED = re.compile(
+    r"/plugins/|^(?:~|/home/[^/]+|/Users/[^/]+|/root|[A-Za-z]:/Users/[^/]+)/\.", re.I
+)  # no project's own
+OF_SUMMARY = "summary of the earlier context"
+BEGINS = re.compile(
+    r"\s*(?:[-*+•>|#]|\(?\d{1,2}[.)]\s|\*\*|```|~~~)"
+)  # how a line begins that is not the rest of another
+ITEM = re.compile(r"^[\s>]*(?:[-*+•]|\(?\d{1,2}[.)]|#{1,6}|\|)?\s*(?:\[[ x]\]\s*)?")
+SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-ZÄÖÜÉ`*])|(?<=[。！])")
+LEAST_WORDS = 4
+
+
+def guide_rules(view: View, staying: Sequence[Message]) -> tuple[str, ...]:
+    """Return the strongest rules of guides, one line a guide, without those that stand in the view."""
+    guides: dict[str, str] = {}
+    for message in view.transcript.messages:
+        if is_recap(message):
+            guides[OF_SUMMARY] = "\n".join(texts(message))[:READ]
+        for call, result in answered(view, [message]):
+            for excerpt in excerpts_in(call, result) if not failed(call, result) else ():
+                if GUIDE.search(path := plain_path(excerpt.path)):
+                    shown = "\n".join(line for line in excerpt.visible.lines if line is not None)[:READ]
+                    guides[path] = shown if excerpt.whole else "\n".join(filter(None, (guides.get(path), shown)))
+    if not guides:
+        return ()
+    there = "\n".join(_said(message) for message in staying)
+    ranked = sorted(
+        (
+            (-strength, -number, place, path, rule)
+            for number, (path, text) in enumerate(guides.items())
+            for place, (rule, strength) in enumerate(_rules(text))
+            if rule not in there and strength >= (FIRM if path == OF_SUMMARY or INSTALLED.search(path) else LEAST)
+        )
+    )
+    lines: dict[str, list[str]] = {}
+    for *_, path, rule in ranked:
+        if sum(map(len, lines.values())) < MOST and len(lines.get(path, ())) < OF_ONE and rule not in str(lines):
+            lines.setdefault(path, []).append(whole_sentences(rule, LENGTH).rstrip(" .;"))
+    return tuple(f"{path}: {'; '.join(rules)}" for path, rules in lines.items())
+
+
+@memoized
+def _said(message: Message) -> str:
+    return "\n".join((*texts(message), *(result.text for result in message.results))).replace("**", "")
+
+
+@text_cache
+def _rules(text: str) -> tuple[tuple[str, int], ...]:
+    """Return the rules of a guide in order, each with its strength; none of what stands in fences."""
+    rules: dict[str, int] = {}
+    for line in _whole_lines(text):
+        for sentence in SENTENCE.split(ITEM.sub("", line, count=1).replace("**", "").strip(" |*_")):
+            rule = sentence.strip(" *_")
+            heading = rule.endswith((":", "：")) or (len(rule.split()) < LEAST_WORDS and rule.isascii())
+            if heading or RULE.search(rule) is None:
+                continue
+            strength = STRONG * (CAPITALS.search(rule) is not None) + 2 + 2 * (STEPS.search(rule) is not None)
+            if strength >= LEAST:
+                rules[rule] = max(strength, rules.get(rule, 0))
+    return tuple(rules.items())
+
+
+def _whole_lines(text: str) -> list[str]:
+    """Return the lines of a text outside of fences, those that were wrapped as one."""
+    lines: list[str] = []
+    fenced, follows = False, False
+    for line in text.split("\n"):
+        if line.lstrip().startswith(("```", "~~~")):
+            fenced, follows = not fenced, False
+        elif not fenced:
+            if follows and line.strip() and not BEGINS.match(line):
+                lines[-1] = f"{lines[-1].rstrip()} {line.strip()}"
+            else:
+                lines.append(line)
+            follows = bool(line.strip()) and not line.startswith("#")
+    return lines

@@ -1,0 +1,67 @@
+import json
+
+import pytest
+
+from refold._condense.digest.named_document import NAMED_DOCUMENT, named_document
+from refold._condense.digest.render import digest_text
+from refold.testing import talk, view_of
+
+PLAN = "# Plan\n\n## Phase 1: the store\n\n- Keep rows.\n- Add `GET /rows`.\n\n## Phase 2: the page\n\n- Show rows.\n"
+SPEC = "# Phase 1: the store\n\nOut of scope: the page.\n"
+
+
+def written(path, text):
+    return [
+        f"a: x | write({json.dumps({'file_path': path, 'content': text})}) as c{path.replace('/', '')}",
+        f"t: c{path.replace('/', '')} = ok",
+    ]
+
+
+def told(request, *lines, staying=1):
+    transcript = talk("u: go", *lines, "a: Done.", f"u: {request}")
+    return named_document(view_of(transcript), transcript.messages[len(transcript.messages) - staying :])
+
+
+HEAD = "docs/plan.md (written in turn 1; read it again for what is not here):"
+
+
+@pytest.mark.parametrize("request_", ["Create a branch for phase 1 and begin", "begin Phase 1", "now do phase 1"])
+def test_the_part_of_a_plan_that_a_request_names_is_told(request_):
+    lines = told(request_, *written("docs/plan.md", PLAN))
+    assert lines == (HEAD, "Phase 1: the store:", "Keep rows.", "Add `GET /rows`.")
+
+
+@pytest.mark.parametrize("request_", ["implement docs/plan.md", "follow @plan.md", "go on with the plan"])
+def test_a_document_that_a_request_names_as_a_whole_is_told_whole(request_):
+    lines = told(request_, *written("docs/plan.md", PLAN))
+    assert lines[0] == HEAD
+    assert lines[-2:] == ("Phase 2: the page:", "Show rows.")
+
+
+def test_a_document_of_its_own_comes_before_the_part_of_one_that_is_older():
+    lines = told("begin phase 1", *written("docs/plan.md", PLAN), *written("docs/one.md", SPEC))
+    assert lines[0].startswith("docs/one.md (written in turn 1;")
+    assert lines[1:] == ("Phase 1: the store:", "Out of scope: the page.")
+
+
+def test_a_document_that_was_only_read_is_told_as_read():
+    read = [f"a: x | read({json.dumps({'file_path': 'docs/plan.md'})}) as c", f"t: c = {PLAN}"]
+    assert told("begin phase 2", *read)[0].startswith("docs/plan.md (read in turn 1;")
+
+
+@pytest.mark.parametrize(
+    "request_", ["fix the test", "begin phase 3", "is the page done?", f"do phase 1\n{'x ' * 900}"]
+)
+def test_a_request_that_names_none_or_says_itself_what_is_to_be_done_has_none(request_):
+    assert told(request_, *written("docs/plan.md", PLAN)) == ()
+
+
+def test_a_document_that_stands_in_the_view_is_not_told_again():
+    assert told("begin phase 1", *written("docs/plan.md", PLAN), staying=4) == ()
+
+
+def test_the_digest_tells_the_document():
+    transcript = talk("u: go", *written("docs/plan.md", PLAN), "a: Done.", "u: begin phase 1")
+    messages = transcript.messages
+    digest = digest_text(view_of(transcript), messages[1:3], staying=(messages[0], *messages[3:]), limit=2_000)
+    assert f"## {NAMED_DOCUMENT}\n- {HEAD}\n- Phase 1: the store:\n- Keep rows.\n- Add `GET /rows`." in digest
