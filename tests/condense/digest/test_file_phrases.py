@@ -76,6 +76,7 @@ def test_without_a_report_the_announcement_of_the_last_edit_tells_it():
     assert phrased(edit("a.py"), said=said) == {
         "a.py": "the guard, so a missing index fails the build with a clear message"
     }
+    assert phrased(edit("a.py"), said="Now the page itself:") == {"a.py": "the page itself"}
     said = "Meanwhile I'm editing `loading` now: the scan goes, and each lookup asks the index."
     assert phrased(edit("loading.py"), said=said) == {"loading.py": "the scan goes, and each lookup asks the index"}
 
@@ -96,6 +97,10 @@ def test_an_announcement_that_only_points_back_or_looks_at_something_tells_nothi
 def test_an_edit_that_points_at_what_was_wrong_is_told_by_that():
     said = "I see. So the `Store` doesn't clear its index. Let me fix that:"
     assert phrased(edit("a.py"), said=said) == {"a.py": 'since "the `Store` doesn\'t clear its index"'}
+    said = "The whole gallery cannot go into the chunk of the page, so the hero needs a file of its own. Finding where:"
+    assert phrased(edit("a.py"), said=said) == {
+        "a.py": 'since "The whole gallery cannot go into the chunk of the page, so the hero needs a file of its own"'
+    }
     said = "And `Index` of b.md is fine, it needs no change. Let me fix this:"
     assert phrased(edit("a.py"), said=said) == {"a.py": "last edit `begin(index)`"}
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["direction"]
 
-SAID, NAMED = 320, 160  # characters of a request or a summary, and of what a command says
+REQUEST_LENGTH, LENGTH = 320, 160  # characters of a request or a summary, and of what a command says
 FIRST = 8  # turns in which the first request with content is looked for
 FEW_WORDS = 3  # of a request that says nothing of a goal
 LOOKING = 200  # characters of a request that only asks to look around
@@ -69,9 +69,9 @@ def direction(transcript: Transcript) -> Iterator[str]:
         return
     numbers = turn_numbers(transcript)
     if loaded := _loaded(transcript, turns[0]):
-        yield f"user turn {numbers[turns[0].id]}, `{one_line(own_text(turns[0]), NAMED)}`: {loaded}"
+        yield f"user turn {numbers[turns[0].id]}, `{one_line(own_text(turns[0]), LENGTH)}`: {loaded}"
     if telling := next((turn for turn in turns[1:] if not (_is_bare(own_text(turn).strip()) or goes_on(turn))), None):
-        words = whole_sentences(own_text(telling), SAID)
+        words = whole_sentences(own_text(telling), REQUEST_LENGTH)
         yield f"user turn {numbers[telling.id]}, the first request with content: {words}"
     plan = next(
         (
@@ -111,7 +111,7 @@ def _loaded(transcript: Transcript, turn: Message) -> str:
     spans = ((span, one) for message in (turn, *added) for one in speech(message).harness for span in one.spans)
     bodies = (span.body(one.text.text) for span, one in spans if span.kind == "command")
     lines = (line.strip(" #*-") for body in bodies for line in body.split("\n"))
-    return whole_sentences(next((line for line in lines if line and not line.endswith((":", "："))), ""), NAMED)
+    return whole_sentences(next((line for line in lines if line and not line.endswith((":", "："))), ""), LENGTH)
 
 
 def _intent(recap: Message) -> str:
@@ -119,7 +119,7 @@ def _intent(recap: Message) -> str:
     bodies = (span.body(one.text.text) for one in speech(recap).harness for span in one.spans if span.kind == "recap")
     for body in bodies:
         if heading := INTENT.search(body):
-            paragraph = body[heading.end() : heading.end() + 4 * SAID].strip().partition("\n\n")[0]
+            paragraph = body[heading.end() : heading.end() + 4 * REQUEST_LENGTH].strip().partition("\n\n")[0]
             sentences = [each for each in SENTENCE.split(paragraph.strip(" -*")) if not each.endswith((":", "："))]
-            return whole_sentences(" ".join(sentences), SAID)
+            return whole_sentences(" ".join(sentences), REQUEST_LENGTH)
     return ""

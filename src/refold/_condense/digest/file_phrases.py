@@ -36,6 +36,7 @@ __all__ = ["FileWork", "phrase_in", "phrases"]
 LONGEST = 120  # characters of a phrase
 LOOKED_AT = 20_000  # characters of a text that an edit writes
 FEWEST_WORDS, ANNOUNCED_WORDS = 3, 6  # of what is said of a file, and of an announcement that does not name it
+REASON_WORDS = 10  # of a sentence that says what was wrong without a name of code
 KEYS, VALUE = 5, 40  # keys of settings that a phrase tells, and characters of a value
 SMALL = 2  # lines that edits change in all, where the phrase is the line
 SHORTEST, BEGINNING = 12, 80  # characters of such a line at least, and of one that is the first of more
@@ -109,6 +110,9 @@ WHY = re.compile(  # what says what was wrong, before an edit that is only point
     r"needs?|should|must|only|too|unused|redundant|root cause|bug|mismatch|outdated|duplicated?)\b",
     re.I,
 )
+ITSELF = re.compile(
+    r"the (?!(?:same|other|rest|next|last|final|fix|change|edit|remaining)\b)[\w`./-]+(?: \S+){0,3}$", re.I
+)
 SOUND = re.compile(r"\b(?:fine|ok(?:ay)?|good|correct|already|no \w+(?: \w+){0,4} found)\b", re.I)  # nothing was wrong
 NAMING = re.compile(r"^[^:]{0,60}?:\s+(?=(?:\S+\s+){3})")  # a part that only names the file, before what is done to it
 LEAD_IN = re.compile(
@@ -170,7 +174,7 @@ def phrases(transcript: Transcript, files: Collection[FileWork]) -> dict[str, st
             or _line(work)
             or _title(work)
             or _opening(work)
-            or _said(transcript, work, bases)
+            or _announcements(transcript, work, bases)
             or subjects.get(work.path, "")
             or _places(work)
             or _last_line(work)
@@ -252,12 +256,10 @@ def _settings(transcript: Transcript, work: FileWork, bases: Counter[str]) -> st
 
     Where edits add keys with others below, what was said of that comes first: a value tells least of such a change.
     """
-    pairs, added = _values(work), _blocks(work)
-    return (
-        (f"adds {', '.join(added[:KEYS])}" if not (said := _said(transcript, work, bases)) else said)
-        if added
-        else pairs
-    )
+    added = _blocks(work)
+    if not added:
+        return _values(work)
+    return _announcements(transcript, work, bases) or f"adds {', '.join(added[:KEYS])}"
 
 
 def _blocks(work: FileWork) -> list[str]:
@@ -475,13 +477,13 @@ def _subjects(transcript: Transcript, files: Collection[FileWork]) -> dict[str, 
             if not subjects:
                 continue
             every = ADDS_ALL.search(command) is not None
-            given = [plain_path(each.strip("'\"")) for added in ADDED.findall(command) for each in added.split()]
+            arguments = [plain_path(each.strip("'\"")) for added in ADDED.findall(command) for each in added.split()]
             named = [
                 work
                 for work in files
                 if before < work.positions[-1] <= position
                 and not is_scratch(work.path)
-                and (every or any(_is_below(plain_path(work.path), each) for each in given))
+                and (every or any(_is_below(plain_path(work.path), each) for each in arguments))
             ]
             if len(subjects) == 1 and len(named) <= FEW:
                 by_path |= {work.path: f"committed as {subjects[0].strip()[:LONGEST]!r}" for work in named}
@@ -489,29 +491,29 @@ def _subjects(transcript: Transcript, files: Collection[FileWork]) -> dict[str, 
     return by_path
 
 
-def _is_below(path: str, given: str) -> bool:
+def _is_below(path: str, folder: str) -> bool:
     """Tell whether a path is one that a command gives, relative or not, or below such a folder."""
-    return f"/{given.strip('/')}/" in f"/{path.strip('/')}/"
+    return f"/{folder.strip('/')}/" in f"/{path.strip('/')}/"
 
 
-def _said(transcript: Transcript, work: FileWork, bases: Counter[str]) -> str:
+def _announcements(transcript: Transcript, work: FileWork, bases: Counter[str]) -> str:
     """Return what the assistant said before edits of a file that it does to it, of the last two that tell something.
 
     First what it said before edits of the last turn. Of several files at once only what names the file is about it.
     """
     turns = turns_at(transcript)
-    said: dict[str, int] = {}
+    by_turn: dict[str, int] = {}
     for position in reversed(work.positions[-EDITS_BACK:]):
-        if phrase := _said_before(transcript, work.path, position, bases):
-            said.setdefault(phrase, turns[position])
-    newest = [each for each in said if said[each] == work.turn] or [
-        f"{each} (turn {turn})" if turn else each for each, turn in said.items()
+        if phrase := _announcement_before(transcript, work.path, position, bases):
+            by_turn.setdefault(phrase, turns[position])
+    newest = [each for each in by_turn if by_turn[each] == work.turn] or [
+        f"{each} (turn {turn})" if turn else each for each, turn in by_turn.items()
     ][:1]
     both = "; ".join(reversed(newest[:2]))
     return both if len(both) <= TWICE else newest[0]
 
 
-def _said_before(transcript: Transcript, path: str, position: int, bases: Counter[str]) -> str:
+def _announcement_before(transcript: Transcript, path: str, position: int, bases: Counter[str]) -> str:
     """Return the sentence before an edit that says what is done, or what was wrong where it only points at that."""
     together = {_base(each) for call in transcript.messages[position].calls for each in writes(call)}
     base = _base(path)
@@ -526,11 +528,13 @@ def _said_before(transcript: Transcript, path: str, position: int, bases: Counte
             names = base in sentence or (len(stem) >= STEM and bases[base] == 1 and stem in sentence)
             if (len(together) > 1 and not names) or _about_another(plain, path, bases):
                 continue
-            introduces = number == len(sentences) - 1 and sentence.endswith((":", "：")) and not LOOKS.match(plain)
+            introduces = number == len(sentences) - 1 and sentence.endswith((":", "："))
             if (ANNOUNCES.match(plain) and announces(sentence)) or introduces:
-                told = NAMING.sub("", plain) if names else plain
-                if _tells(told, base) and not points_back(plain) and not POINTS.match(plain):
-                    return _whole(told)
+                words = NAMING.sub("", plain) if names else plain
+                points = points_back(plain) or POINTS.match(plain) or LOOKS.match(plain)
+                named = introduces and ITSELF.match(plain)  # "Now the homepage:"
+                if (named or _tells(words, base)) and not points:
+                    return _whole(words) or words
                 if number and (why := _reason(sentences[number - 1], path, bases)):
                     return why
         return ""
@@ -546,13 +550,20 @@ def _tells(phrase: str, base: str) -> bool:
 
 def _reason(sentence: str, path: str, bases: Counter[str]) -> str:
     """Return the sentence before one that points at it as what was wrong with a file, quoted; or nothing."""
-    wrong = len(sentence.split()) >= ANNOUNCED_WORDS and WHY.search(sentence) and CODE.search(sentence)
-    if not wrong or SOUND.search(sentence) or points_back(sentence) or announces(sentence):
+    words = len(sentence.split())
+    named = CODE.search(sentence) or words >= REASON_WORDS
+    if (
+        words < ANNOUNCED_WORDS
+        or not (named and WHY.search(sentence))
+        or SOUND.search(sentence)
+        or points_back(sentence)
+        or announces(sentence)
+    ):
         return ""
     if _about_another(sentence, path, bases) or any(_base(each) != _base(path) for each in NAMED.findall(sentence)):
         return ""
-    words = _whole(BEGINS.sub("", sentence).rstrip(":").replace('"', "'"))
-    return f'since "{words}"' if words else ""
+    quoted = _whole(BEGINS.sub("", sentence).rstrip(":").replace('"', "'"))
+    return f'since "{quoted}"' if quoted else ""
 
 
 def _about_another(sentence: str, path: str, bases: Counter[str]) -> bool:

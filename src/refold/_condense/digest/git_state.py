@@ -76,16 +76,16 @@ def git_state(view: View) -> Iterator[str]:
     seen = _seen(view)
     newest = sorted(seen.statuses.values(), key=lambda status: -status.position)
     recent = (status for status in newest if turns[status.position] >= turns[-1] - TURNS)
-    told = [
+    listed = [
         status
         for status in recent
         if status.files or (status is newest[0] and status.branch == seen.branch and seen.edit < status.position)
     ][:STATUSES]
-    for status in told:
+    for status in listed:
         folder = f" in {seen.folders[status.branch]}" if status.branch in seen.folders else ""
         more = f" and {len(status.files) - FILES} more" if len(status.files) > FILES else ""
         files = ", ".join(status.files[:FILES]) + more if status.files else "no changes"
-        since = " (before the last edits)" if status.position < seen.edit and status is told[0] else ""
+        since = " (before the last edits)" if status.position < seen.edit and status is listed[0] else ""
         branch = f"branch {status.branch}{folder}{status.follows}: " if status.branch else ""
         yield f"{STATUS}(turn {turns[status.position]}), {branch}{files}{since}"
     if seen.push[1]:

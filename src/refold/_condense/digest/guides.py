@@ -75,11 +75,11 @@ def guide_rules(view: View, staying: Sequence[Message]) -> tuple[str, ...]:
         for call, result in answered(view, [message]):
             for excerpt in excerpts_in(call, result) if not failed(call, result) else ():
                 if GUIDE.search(path := plain_path(excerpt.path)):
-                    shown = "\n".join(line for line in excerpt.visible.lines if line is not None)[:READ]
-                    guides[path] = shown if excerpt.whole else "\n".join(filter(None, (guides.get(path), shown)))
+                    visible = "\n".join(line for line in excerpt.visible.lines if line is not None)[:READ]
+                    guides[path] = visible if excerpt.whole else "\n".join(filter(None, (guides.get(path), visible)))
     if not guides:
         return ()
-    there = "\n".join(_said(message) for message in staying)
+    there = "\n".join(_texts_of(message) for message in staying)
     ranked = sorted(
         (
             (-strength, -number, place, path, rule)
@@ -96,7 +96,7 @@ def guide_rules(view: View, staying: Sequence[Message]) -> tuple[str, ...]:
 
 
 @memoized
-def _said(message: Message) -> str:
+def _texts_of(message: Message) -> str:
     return "\n".join((*texts(message), *(result.text for result in message.results))).replace("**", "")
 
 

@@ -73,13 +73,13 @@ def named_document(view: View, staying: Sequence[Message]) -> tuple[str, ...]:
     documents = {document.path: document for document in _documents(view)}
     for document in reversed(documents.values()):
         named = any(f"/{document.path}".endswith(f"/{path.lstrip('./')}") for path in paths)
-        part = next((found for label in labels if (found := _part(document, label))), ())
+        part = next((section for label in labels if (section := _part(document, label))), ())
         word = PLAN.search(request) if not (paths or labels) else None
         planned = word is not None and document.written and (word[1] or word[2]).lower() in document.path.lower()
         lines = part or (tuple(document.text.split("\n")) if named or planned else ())
-        if told := _told(lines, staying):
+        if listed := _as_lines(lines, staying):
             how = "written" if document.written else "read"
-            return (f"{document.path} ({how} in turn {document.turn}; read it again for what is not here):", *told)
+            return (f"{document.path} ({how} in turn {document.turn}; read it again for what is not here):", *listed)
     return ()
 
 
@@ -120,7 +120,7 @@ def _part(document: _Document, label: str) -> tuple[str, ...]:
     return ()
 
 
-def _told(lines: Sequence[str], staying: Sequence[Message]) -> tuple[str, ...]:
+def _as_lines(lines: Sequence[str], staying: Sequence[Message]) -> tuple[str, ...]:
     """Return lines of a document as lines of a digest, nothing where most of them stand in the view."""
     full = [line.strip() for line in lines if line.strip(" #-*>`_|")]
     if not full:

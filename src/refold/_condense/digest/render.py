@@ -218,7 +218,7 @@ def _rendered(counter: Counter, content: _Content, limit: int) -> str:
         if section.share >= TELLING:
             more, cost = _lines_within(counter, section, len(lines), rest)
             lines += more
-            rest -= cost + _more_told(counter, section, lines, rest - cost)
+            rest -= cost + _write_fuller(counter, section, lines, rest - cost)
     blocks = [opening]
     for lines, section in zip(taken, listed, strict=True):
         if lines:
@@ -254,11 +254,11 @@ def _lines_within(counter: Counter, section: Section, start: int, room: float | 
         taken.append(line)
         spent += cost
     if room is not None and not start:
-        spent += _more_told(counter, section, taken, room - spent)
+        spent += _write_fuller(counter, section, taken, room - spent)
     return taken, spent if taken else 0
 
 
-def _more_told(counter: Counter, section: Section, lines: list[str], room: float) -> int:
+def _write_fuller(counter: Counter, section: Section, lines: list[str], room: float) -> int:
     """Write lines of a section with more words while the room lasts, the first ones first; return what that takes."""
     spent = 0
     for at, full in enumerate(section.fuller[: len(lines)]):

@@ -134,20 +134,20 @@ def _groups(text: str) -> list[tuple[str, list[str]]]:
     """Return the lists of a report, each with its heading and what introduces it; and headings that tell something."""
     groups: list[tuple[str, list[str]]] = []
     heading = introduced = ""
-    told = True  # whether the heading stands before an item
+    labelled = True  # whether the heading stands before an item
     for line in map(str.rstrip, text.split("\n")):
         if headed := HEADED.fullmatch(line):
-            if not told and len(heading.split()) >= FEWEST_WORDS:
+            if not labelled and len(heading.split()) >= FEWEST_WORDS:
                 groups.append((heading, []))
             # the title of the whole says less than the name of the sub-agent
             heading = (headed[2] or headed[3]).replace("**", "").strip(" :")
-            told = headed[1] == "#" or GENERIC.fullmatch(heading) is not None
+            labelled = headed[1] == "#" or GENERIC.fullmatch(heading) is not None
             introduced = ""
         elif listed := LISTED.match(line):
-            if introduced or not told or not groups:
-                label = ", ".join(filter(None, ("" if told else heading, introduced)))
+            if introduced or not labelled or not groups:
+                label = ", ".join(filter(None, ("" if labelled else heading, introduced)))
                 groups.append((label, []))
-                told, introduced = True, ""
+                labelled, introduced = True, ""
             groups[-1][1].append(listed[1].replace("**", ""))
         elif line and not line[0].isspace():
             words = INTRODUCES.search(line.replace("**", ""))
