@@ -160,9 +160,9 @@ def test_parallel_outputs_that_are_together_too_large_come_back_by_lines():
 def test_lines_come_back_where_names_left_no_room_for_them_at_first():
     transcript = session()
     system = talk(f"s: {'You are a careful agent, and you keep all rules. ' * 60}").messages
-    view = view_of(replace(transcript, messages=(*system, *transcript.messages)), window=10**7, goal=6_000)
+    view = view_of(replace(transcript, messages=(*system, *transcript.messages)), window=10**7, goal=6_500)
     view = view.after(Fit().edits(view))
-    assert 5_500 < view.tokens <= 6_000
+    assert 6_000 < view.tokens <= 6_500
     assert any(text.startswith(PARTS) for text in outputs(view))
 
 
@@ -200,6 +200,19 @@ def test_parts_of_a_read_say_that_the_file_was_changed_after_it():
 def test_parts_of_what_a_command_shows_of_files_say_which_were_changed_after_it(command, mark):
     showing = f"bash({json.dumps({'command': command})})"
     assert read_and("a: x | edit(rates.py) as e", "t: e = ok", by=showing).endswith(f" lines{mark}")
+
+
+def test_the_answer_before_the_newest_request_outlives_what_tools_showed():
+    answer = "I would keep it plain and shared, and leave the rest of it to whoever sets it up later on. " * 6
+    table = "\n".join(f"rate_table.zone_{n} base_price_{n}: {n}00 region_{n}.tariff_{n}" for n in range(60))
+    lines = ["u: What of the rates?"]
+    for n in range(30):
+        call = f"a: base_price_{n} region_{n}.tariff_{n} rate_table.zone_{n} | search(base_price_{n}) as r{n}"
+        found = f"src/prices_{n}.py: base_price_{n + 100} region_{n + 100}.tariff_{n + 100}"
+        lines += [call, f"t: r{n} = {found}\n{FILLING}"]
+    lines += ["a: look | search(rates) as c", f"t: c = {table}", f"a: {answer}", "u: Why base_price_50?"]
+    for goal in (2_500, 2_000, 1_500):
+        assert answer.strip() in [text_of(message).strip() for message in fitted(talk(*lines), goal).messages]
 
 
 def test_short_answers_stand_behind_their_questions_however_long_the_messages_are_that_ask():

@@ -37,7 +37,7 @@ from refold._condense.digest.definitions import is_prose
 from refold._condense.digest.endings import rejected_turns
 from refold._condense.digest.file_log import file_log
 from refold._condense.digest.previous import END, FILES_IN_WORK, GAP, OPENING, block_entries, block_entry, digests_in
-from refold._condense.digest.render import SMALL_GOAL, share_of
+from refold._condense.digest.render import SMALL_GOAL, room_of, share_of
 from refold._condense.digest.turns import turns_at, turns_in_work
 from refold._condense.file_state import TELLING, FileState, LineRun
 from refold._condense.file_views import (
@@ -394,10 +394,11 @@ def room_for_files(view: View, *, changed: bool) -> int:
     `changed` tells whether a file was changed, in what is known or before.
     """
     work = touched_last(view.transcript)
-    if view.goal_tokens < SMALL_GOAL or not work.candidates:
+    room = room_of(view)
+    if room < SMALL_GOAL or not work.candidates:
         return 0
     share = share_of(view, SHARES)
-    return int(view.goal_tokens * (share if changed else min(share, READ_ONLY)))
+    return int(room * (share if changed else min(share, READ_ONLY)))
 
 
 @memoized

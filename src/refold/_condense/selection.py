@@ -78,6 +78,7 @@ TURN, TURNS = 0.1, 0.3  # of the room: what a turn at either end may have whole,
 FEW, BRIEF = 4, 160  # turns at the ends of the view that may have that much each, and tokens that any may have
 CHARS = 3.5  # characters a token, where a guess will do
 READ, FADING = 0.042, 0.9  # worth by token of the newest answer that ends a turn, and of each older one of that
+ANSWERED = 0.2  # that of one right before the newest request, which often refers to it: it outlives any output
 REPLY, SHORT_REPLY = 0.017, 80  # the least worth of one of so few tokens: without it a request has no answer
 ANSWER = 0.05  # of the room: what such an answer has whole or not at all; longer ones come back by lines
 QUESTION, QUESTION_ROOM = 0.05, 0.03  # worth by token of a question that stays answered, and its share of the goal
@@ -253,6 +254,7 @@ def _units(
         moves.setdefault(reduction.position, []).append(reduction)
     newer = NEWER / max(len(draft.base), 1)
     answers = {position: READ * FADING**age for age, position in enumerate(reversed(areas.answers))}
+    previous = next((position for position in reversed(areas.answers) if position < max(areas.users, default=0)), -1)
     batch_of: dict[int, Unit] = {}
     batches: list[Unit] = []
     for batch in reversed(log.segments):
@@ -260,6 +262,7 @@ def _units(
         pointed = POINTED if len(batch) == 1 and draft.base[batch.start].role == "user" else 0.0
         spoken = _is_spoken(draft, batch)
         read = max((answers.get(position, 0.0) for position in batch), default=0.0) if spoken else 0.0
+        read = ANSWERED if read and previous in batch else read
         read = max(read, REPLY) if read and draft.size(batch) <= SHORT_REPLY else read
         statements = frozenset().union(*(_statements(draft.messages[position]) for position in batch))
         news = NEW + newer * batch.start if statements else 0.0

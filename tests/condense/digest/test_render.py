@@ -158,6 +158,13 @@ def test_it_stays_within_its_limit_and_drops_whole_lines():
     assert len(digest_text(view, transcript.messages)) <= limit_of(view)
 
 
+def test_its_share_is_one_of_the_room_that_system_messages_and_tools_leave():
+    work = [f"u: part {n} {'talk ' * 400}" for n in range(40)]
+    rules = f"s: {'Rules of the house. ' * 400}"  # 8,000 of a goal of 12,000
+    alone, beside_rules = (view_of(talk(*lines), window=10**6, goal=12_000) for lines in (work, [rules, *work]))
+    assert limit_of(beside_rules) < limit_of(alone) / 2
+
+
 def test_pins_of_what_left_are_all_there_even_when_the_limit_is_tiny():
     lines = ["u: start"]
     for n in range(30):
