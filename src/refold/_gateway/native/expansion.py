@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
@@ -15,19 +16,25 @@ from refold._gateway.native.wishes import ITEMS, TRIGGER
 from refold._gateway.server.asgi import GatewayError
 from refold._gateway.wire.body import native
 from refold.core._json import Json, listing, mapping, objects, string
+from refold.core.messages import Message, Opaque, Reasoning, Text, ToolCall, ToolResult
 from refold.errors import RefoldError, SessionNotFound, StoreError
+from refold.formats._base import arguments_of, arguments_text, content_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from refold._gateway.conversations.plan_store import PlanStore
     from refold._gateway.conversations.tracker import ConversationTracker
     from refold._gateway.native.items import Sealer
     from refold._gateway.wire.body import Bytes
+    from refold.core.messages import Part
 
 __all__ = ["Expanded", "Expansion"]
 
 WORD = b"compaction"
 MOST = 16  # histories from the store that are remembered
 MOST_ITEMS = 10_000  # items of providers that are remembered, and items that are known to be of nobody
+OTHER_SIGNS = re.compile(r"[^a-zA-Z0-9_-]")  # that Anthropic does not take in the id of a call
 HEADING = "This is what the conversation so far held; it was compacted:\n\n"
 
 
@@ -45,7 +52,7 @@ class Expansion:
         self._tracks = tracker
         self._keeper = keeper
         self._sealer = sealer
-        self._histories: OrderedDict[tuple[str, int, str], list[Bytes]] = OrderedDict()
+        self._histories: OrderedDict[tuple[str, int, str, str], list[Bytes]] = OrderedDict()
         self._items: OrderedDict[tuple[str, str], RecordedItem | None] = OrderedDict()
 
     def record(self, item: RecordedItem) -> None:
@@ -62,7 +69,8 @@ class Expansion:
 
         Items that the `upstream` made itself stay. With `foreign` it knows no items: a block of a provider whose words
         can be read becomes a user's message with these words, as does one of ours whose history is no longer kept.
-        Where a provider has compacted several times, the history behind an item begins with the item before it.
+        Where a provider has compacted several times, the history behind an item begins with the item before it. A
+        history in the format of another provider is converted.
 
         Raises:
             GatewayError: an item of ours was sealed elsewhere or altered, and holds no words (400).
@@ -133,11 +141,11 @@ class Expansion:
         The store is asked each time: another process may have deleted the conversation.
         The item by which the client asked for the compaction is left out: the history ends before it.
         """
-        key = reference.session, reference.count, reference.tip
+        key = reference.session, reference.count, reference.tip, format
         if reference.session and await self._is_deleted(reference):
             self._histories.pop(key, None)
             return None
-        raws = self._in_memory(reference) or self._histories.get(key)
+        raws = self._in_memory(reference, format) or self._histories.get(key)
         if raws is None:
             try:
                 raws = await self._stored(reference, format)
@@ -159,9 +167,9 @@ class Expansion:
             pass
         return False
 
-    def _in_memory(self, reference: Reference) -> list[Bytes] | None:
+    def _in_memory(self, reference: Reference, format: str) -> list[Bytes] | None:
         conversation = self._tracks.get(reference.conversation)
-        if conversation is None or conversation.owner != reference.owner:
+        if conversation is None or conversation.owner != reference.owner or conversation.format.name != format:
             return None
         messages = conversation.transcript.messages
         if len(messages) < reference.count or messages[reference.count - 1].id != reference.tip:
@@ -169,11 +177,14 @@ class Expansion:
         return conversation.body.raws[: reference.count]
 
     async def _stored(self, reference: Reference, format: str) -> list[Bytes] | None:
+        stored = (await self._keeper.head(reference.session, reference.owner)).format
         body = b"[" + await self._keeper.messages(reference.session) + b"]"
         natives = json.loads(body)[: reference.count]
-        read = formats.read(formats.find(format), natives)
+        read = formats.read(formats.find(stored), natives)
         if len(read) < reference.count or read.tip != reference.tip:
             return None
+        if stored != format:
+            return _converted(read.messages, format)
         return [json.dumps(each).encode() for each in natives]
 
     def _remember(self, key: tuple[str, str], item: RecordedItem | None) -> None:
@@ -181,6 +192,43 @@ class Expansion:
         self._items.move_to_end(key)
         if len(self._items) > MOST_ITEMS:
             self._items.popitem(last=False)
+
+
+def _converted(messages: Sequence[Message], format: str) -> list[Bytes]:
+    """Return messages as those of another format: words, calls and results; of media and server tools what they say.
+
+    Reasoning and other items that only their provider can read are left out, and instructions, which each request has.
+    """
+    moved = []
+    for message in messages:
+        parts = tuple(part for each in message.parts if (part := _movable(each)) is not None)
+        if parts and message.role != "system":
+            moved.append(Message(message.id, message.role, parts))
+    return [msgspec.json.encode(each) for each in formats.assemble(formats.find(format), moved)]
+
+
+def _movable(part: Part) -> Part | None:
+    """Return a part as another provider can read it; None where only its own can."""
+    match part:
+        case ToolCall(server=True):
+            return Text(f"[{part.name} {part.arguments}]")
+        case ToolResult(server=True):
+            return Text(content_text(part.content))
+        case ToolCall():
+            return ToolCall(_call_id(part.call_id), part.name, arguments_text(arguments_of(part.arguments)))
+        case ToolResult():
+            return ToolResult(_call_id(part.call_id), (Text(content_text(part.content)),), part.name, part.is_error)
+        case Opaque(text=words):
+            return Text(words) if words else None
+        case Reasoning():
+            return None
+        case _:
+            return Text(content_text([part]))
+
+
+def _call_id(id: str) -> str:
+    """Return an id of a call that all providers take."""
+    return OTHER_SIGNS.sub("_", id)[:64]
 
 
 def _behind(message: Any, item: Json, format: str) -> Any:
