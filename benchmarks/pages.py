@@ -53,6 +53,7 @@ COLUMNS = {  # of recall, and how a table names them
     "new": "invented",
 }
 PICTURED = {"fic": "needed names, in context", "ear": "lines that edits quote", "ends": "lines of answers"}
+SESSIONS = 4  # the fewest that an interval is told of: of two or three it is wider than all shares
 SHAPE = 20  # answers that a cell of the questions is told of
 
 
@@ -88,7 +89,7 @@ def interval(run_scores: Sequence[tuple[str, float]], digits: int = 2) -> str:
         return NONE
     means = [mean(scores) for scores in by_session.values()]
     here = f"{mean(score for _, score in run_scores):.{digits}f}".replace("-", "−")
-    if len(means) < 2:
+    if len(means) < SESSIONS:
         return here
     half = recall.T95[min(len(means) - 2, len(recall.T95) - 1)] * stdev(means) / len(means) ** 0.5
     return f"{here} ±{half:.{digits}f}" if half > 0.5 * 10**-digits else here.removesuffix(f".{'0' * digits}")

@@ -37,8 +37,11 @@ def test_rows_of_a_later_file_replace_those_of_an_earlier_one(tmp_path):
 
 def test_an_interval_is_over_sessions_and_not_over_cuts():
     assert pages.interval([("one", 0.5), ("one", 0.7)]) == "0.60"
-    assert pages.interval([("one", 0.4), ("one", 0.4), ("two", 0.6)]) == "0.47 ±1.27"
-    assert pages.interval([("one", 1.0), ("two", 1.0)]) == "1"
+    four = [(session, 0.5 + 0.1 * (place % 2)) for place, session in enumerate("abcd")]
+    assert pages.interval(four) == "0.55 ±0.09"
+    assert pages.interval(four + four) == "0.55 ±0.09"
+    assert pages.interval(four[:3]) == "0.53"
+    assert pages.interval([(session, 1.0) for session in "abcd"]) == "1"
 
 
 def test_the_policies_stand_before_the_rivals_and_a_peer_comes_last():
