@@ -12,6 +12,7 @@ import json
 import multiprocessing
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -128,14 +129,16 @@ class Replica:
     def start(self) -> None:
         environment = {**os.environ, "REFOLD_ADMIN_TOKEN": ADMIN}
         self.child = subprocess.Popen(
-            self._command, env=environment, stdout=subprocess.DEVNULL, stderr=self._log, stdin=subprocess.DEVNULL
-        )
+            self._command, env=environment, stdout=subprocess.DEVNULL, stderr=self._log, stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
         self.started = monotonic()
         self.lives += 1
 
     def kill(self) -> None:
-        """End it as a machine ends that loses its power: nothing is written, closed or said."""
-        self.child.kill()
+        """End it with its workers as a machine ends that loses its power: nothing is written, closed or said."""
+        with contextlib.suppress(ProcessLookupError):  # it has ended
+            os.killpg(self.child.pid, signal.SIGKILL)
         self.child.wait()
 
     def sample(self) -> None:
