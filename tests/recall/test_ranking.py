@@ -39,3 +39,8 @@ def test_the_first_results_are_of_several_sources_and_the_newest_of_equals_is_fi
 def test_a_query_without_a_known_word_finds_nothing():
     assert best([("bash", "one two")], "three") == []
     assert best([], "three") == []
+
+
+def test_scripts_without_blanks_are_found_by_a_part_of_a_run():
+    assert best([("read a.md", "今天天气很好"), ("read b.md", "江苏城市足球联赛的积分榜")], "足球积分") == [1]
+    assert best([("read a.md", "使用loadItems読み込み"), ("read b.md", "天気")], "読み込み") == [0]

@@ -2,22 +2,24 @@
 
 Theory of operation. A long output holds many subjects, so texts are cut into passages of whole lines and each passage
 is a document of BM25 (Robertson and Zaragoza 2009). Who asks writes `loadItems` where the text has `load_items`, or a
-file where it has a path: so a word is looked for as it stands and by the words inside of it, which count less. Two
-things are added to the score of a passage: the words that name its text (a path, a command), and a share of the score
-of the better passage beside it, since an answer often stands next to the words that lead to it. A text ranks by its
-best passage, behind others of its name lower than its score says, so that the first results are of several sources;
-of equal ones the newest is first.
+file where it has a path: so a word is looked for as it stands and by the words inside of it, which count less; a run of
+a script without blanks also by its pairs of signs. Two things are added to the score of a passage: the words that name
+its text (a path, a command), and a share of the score of the better passage beside it, since an answer often stands
+next to the words that lead to it. A text ranks by its best passage, behind others of its name lower than its score
+says, so that the first results are of several sources; of equal ones the newest is first.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from itertools import pairwise
 from math import log
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from refold._salience.words import UNSPACED
 from refold._text.text_cache import words_cache
 
 if TYPE_CHECKING:
@@ -125,9 +127,11 @@ def terms_of(text: str) -> list[str]:
 @words_cache(KNOWN)
 def _terms(word: str) -> tuple[str, ...]:
     whole = word.lower()
-    if word.isalpha() and word[1:].islower():
+    if word.isascii() and word.isalpha() and word[1:].islower():
         return (whole,)
     parts = [part.lower() for part in INNER.findall(word) if len(part) > 1]
+    if not word.isascii():
+        parts += [one + other for run in UNSPACED.findall(word) for one, other in pairwise(run)]
     return (whole, *(part for part in dict.fromkeys(parts) if part != whole))
 
 
