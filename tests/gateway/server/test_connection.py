@@ -1,3 +1,4 @@
+import asyncio
 import gzip
 import socket
 import time
@@ -5,7 +6,9 @@ from contextlib import ExitStack
 from urllib.parse import urlsplit
 
 import pytest
+import uvloop
 
+from refold._gateway.server.connection import _TransportView
 from refold._gateway.server.serving import Serving
 from refold._gateway.settings import GatewaySettings
 from tests.gateway.scripted_upstream import raw, upstream, whole
@@ -196,3 +199,20 @@ def test_a_client_that_leaves_ends_the_call_upstream_whatever_parser_read_it(gat
                 break
             time.sleep(0.005)
         assert ended == [b""]
+
+
+def test_what_is_written_to_a_client_that_has_left_is_dropped_without_an_error():
+    async def leave():
+        ours, theirs = socket.socketpair()
+        transport, _ = await asyncio.get_running_loop().connect_accepted_socket(asyncio.Protocol, ours)
+        view = _TransportView(transport)
+        theirs.close()
+        while not view.is_closing():
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+        view.write(b"late")
+        view.join_next_writes()
+        view.write(b"later")
+        await asyncio.sleep(0.01)
+
+    uvloop.run(leave())

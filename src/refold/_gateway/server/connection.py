@@ -334,7 +334,7 @@ class _TransportView(asyncio.Transport):
         self._joins = True
 
     def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
-        if self._transport is None:
+        if self._transport is None or self._transport.is_closing():  # where uvloop raises an error if the client left
             return
         if self._joins:
             self._joins, self._unwritten = False, bytes(data)
@@ -387,7 +387,7 @@ class _TransportView(asyncio.Transport):
 
     def _flush(self) -> None:
         data, self._unwritten = self._unwritten, b""
-        if data and self._transport is not None:
+        if data and self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
 
