@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 
 import pytest
 
@@ -78,6 +79,48 @@ def test_what_stands_behind_a_providers_own_item_moves_to_another_provider(gatew
     )
     assert provider.received[-1].body["messages"][0]["content"][0]["text"] == GO["content"]
     assert list(results(provider.received[-1].body)) == [output(number) for number in range(9)]
+
+
+def test_ids_and_names_of_calls_that_another_provider_does_not_take_are_written_so_that_it_does(gateway, tmp_path):
+    settings = {"window": 100_000, "limit": 100_000, "native_compaction": "emulate", "store": str(tmp_path / "g.db")}
+    ids = ["functions.read:0", "functions.read_0", "functions.read.0", "call_3"]
+    calls = [{"type": "function_call", "call_id": id, "name": "fs.read", "arguments": "{}"} for id in ids]
+    outputs = [
+        {"type": "function_call_output", "call_id": id, "output": output(number)} for number, id in enumerate(ids)
+    ]
+    empty = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": ""}]}
+    first, _ = gateway(behave=ignorant, **settings)
+    sent = request([GO, *calls, *outputs, empty, *responses_turns(4, 14)], **AT_ONCE)
+    answer = json.loads(call(first.url, path="/v1/responses", body=sent)[2])
+    item = next(each for each in answer["output"] if each["type"] == "compaction")
+    block = {"type": "compaction", "content": None, "encrypted_content": item["encrypted_content"]}
+    other, provider = gateway(behave=ignorant, **{**settings, "window": 200_000, "limit": 200_000})
+    assert (
+        call(other.url, path="/v1/messages", body=claude([{"role": "assistant", "content": [block]}, *NEXT]))[0] == 200
+    )
+    received = provider.received[-1]
+    assert (received.problems, received.violations) == ((), ())
+    blocks = [block for message in received.body["messages"] for block in message["content"]]
+    uses = [block for block in blocks if "input" in block]
+    assert len({use["id"] for use in uses}) == len(uses) == 14
+    assert all(re.fullmatch(r"[\w-]{1,64}", use[key]) for use in uses for key in ("id", "name"))
+    assert list(results(received.body)) == [output(number) for number in range(14)]
+    assert "no content" not in json.dumps(blocks)
+
+
+def test_what_a_user_says_to_a_result_stays_behind_it(gateway, tmp_path):
+    settings = {"window": 100_000, "limit": 100_000, "native_compaction": "emulate", "store": str(tmp_path / "g.db")}
+    turns = list(anthropic_turns(0, 9))
+    turns[-1]["content"].append({"type": "text", "text": "That was the last."})
+    first, _ = gateway(behave=ignorant, **settings)
+    sent = claude([GO, *turns], context_management=COMPACTED)
+    answer = json.loads(call(first.url, path="/v1/messages", body=sent, headers=BETA)[2])
+    item = {"type": "compaction", "encrypted_content": answer["content"][0]["encrypted_content"]}
+    other, provider = gateway(behave=ignorant, **settings)
+    assert call(other.url, path="/v1/responses", body=request([item, *NEXT]))[0] == 200
+    items = provider.received[-1].body["input"]
+    assert [item.get("type", "message") for item in items][-3:] == ["function_call_output", "message", "message"]
+    assert "That was the last." in json.dumps(items[-2])
 
 
 def answered(talker, text, calls):

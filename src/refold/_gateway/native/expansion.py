@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections import OrderedDict
@@ -34,7 +35,8 @@ __all__ = ["Expanded", "Expansion"]
 WORD = b"compaction"
 MOST = 16  # histories from the store that are remembered
 MOST_ITEMS = 10_000  # items of providers that are remembered, and items that are known to be of nobody
-OTHER_SIGNS = re.compile(r"[^a-zA-Z0-9_-]")  # that Anthropic does not take in the id of a call
+LONGEST_NAME = 64  # characters of the id of a call and of the name of a tool: OpenAI takes no more
+OTHER_SIGNS = re.compile(r"[^a-zA-Z0-9_-]")  # that Anthropic does not take in them
 HEADING = "This is what the conversation so far held; it was compacted:\n\n"
 
 
@@ -199,36 +201,50 @@ def _converted(messages: Sequence[Message], format: str) -> list[Bytes]:
 
     Reasoning and other items that only their provider can read are left out, and instructions, which each request has.
     """
-    moved = []
-    for message in messages:
-        parts = tuple(part for each in message.parts if (part := _movable(each)) is not None)
-        if parts and message.role != "system":
-            moved.append(Message(message.id, message.role, parts))
-    return [msgspec.json.encode(each) for each in formats.assemble(formats.find(format), moved)]
+    moved = [
+        Message(message.id, message.role, parts)
+        for message in messages
+        if message.role != "system"
+        for parts in _moved_parts(message)
+        if parts
+    ]
+    return [json.dumps(each).encode() for each in formats.assemble(formats.find(format), moved)]
+
+
+def _moved_parts(message: Message) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+    """Return results apart from what a user says to them, which some formats would write before them."""
+    parts = [part for each in message.parts if (part := _movable(each)) is not None]
+    results = tuple(part for part in parts if isinstance(part, ToolResult))
+    return results, tuple(part for part in parts if not isinstance(part, ToolResult))
 
 
 def _movable(part: Part) -> Part | None:
-    """Return a part as another provider can read it; None where only its own can."""
+    """Return a part as another provider can read it; None where only its own can, and of text without words."""
     match part:
         case ToolCall(server=True):
             return Text(f"[{part.name} {part.arguments}]")
         case ToolResult(server=True):
             return Text(content_text(part.content))
         case ToolCall():
-            return ToolCall(_call_id(part.call_id), part.name, arguments_text(arguments_of(part.arguments)))
+            arguments = arguments_text(arguments_of(part.arguments))
+            return ToolCall(_portable(part.call_id), _portable(part.name), arguments)
         case ToolResult():
-            return ToolResult(_call_id(part.call_id), (Text(content_text(part.content)),), part.name, part.is_error)
-        case Opaque(text=words):
-            return Text(words) if words else None
+            content = (Text(content_text(part.content)),)
+            return ToolResult(_portable(part.call_id), content, _portable(part.name), part.is_error)
+        case Opaque(text=words) | Text(text=words):
+            return Text(words) if words.strip() else None
         case Reasoning():
             return None
         case _:
             return Text(content_text([part]))
 
 
-def _call_id(id: str) -> str:
-    """Return an id of a call that all providers take."""
-    return OTHER_SIGNS.sub("_", id)[:64]
+def _portable(name: str) -> str:
+    """Return an id of a call or a name of a tool as all providers take it; two that differ stay apart."""
+    if len(name) <= LONGEST_NAME and not OTHER_SIGNS.search(name):
+        return name
+    mark = f"_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return OTHER_SIGNS.sub("_", name)[: LONGEST_NAME - len(mark)] + mark
 
 
 def _behind(message: Any, item: Json, format: str) -> Any:
