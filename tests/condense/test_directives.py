@@ -54,6 +54,14 @@ def test_of_a_summary_open_work_stays_first_then_what_users_asked():
 
 
 @pytest.mark.parametrize(
+    "heading", ["4. Errors and fixes:", "## Failed attempts", "**Lessons learned**", "## 错误与修复"]
+)
+def test_what_a_summary_says_went_wrong_stays_before_what_it_tells_of_files(heading):
+    text = f"## Files\n{FILLER}\n\n{heading}\n- The stash took the work of another agent\n\n## Commands\n{FILLER}"
+    assert "The stash took the work" in shortened(text, 240, chars, "recap")
+
+
+@pytest.mark.parametrize(
     "heading",
     ["## Next Steps", "**Remaining work**", "Nächste Schritte:", "## Prochaines étapes", "Próximos pasos:", "<next_steps>",
      "## Próximos passos", "Da fare:", "## Следующие шаги", "## 次のステップ", "## 下一步", "## 다음 단계"],

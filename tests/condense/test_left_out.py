@@ -71,6 +71,12 @@ def test_what_left_before_the_first_turn_is_told_as_such():
     assert "by user turn: before 1 to 1 (21 of 22)" in counted
 
 
+def test_a_large_goal_keeps_room_for_the_shortest_count_where_the_system_prompt_takes_most_of_it():
+    system = [{"role": "system", "content": "\n".join(f"Rule {n}: {BODY[:200]}" for n in range(100))}]
+    messages = [each for n in range(30) for each in turn(f"Do part {n}. {BODY}", n, 2)]
+    assert re.search(r"Left out .*\d+ to \d\d \(", end_of_digest([*system, *messages], 16_000))
+
+
 def test_where_little_has_room_none_is_kept_for_the_count_and_only_what_is_left_over_is_taken():
     view = view_of(talk("u: Mend it.", *(f"a: step {n}" for n in range(30)), "u: And now?"), goal=3_000)
     assert room_for_count(view) == 0

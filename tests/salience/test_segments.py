@@ -53,6 +53,13 @@ def test_what_is_left_out_is_marked_with_its_lines_and_the_order_is_kept():
     assert extent(text, [found[3], found[1]]) == "4 of 12 lines"
 
 
+def test_blank_lines_between_two_gaps_belong_to_one_marker():
+    text = "one\n\ntwo\nthree\n"
+    blank, last = Segment(4, 5, frozenset()), Segment(9, 15, frozenset())
+    assert excerpt(text, [blank, last]) == "[… 3 lines left out …]\nthree\n"
+    assert excerpt(text, [Segment(0, 4, frozenset()), blank, last]) == "one\n\n[… 1 line left out …]\nthree\n"
+
+
 def elements(number):
     return [{"id": f"T-{each}", "title": f"ticket {each}, {'word ' * 20}", "state": "open"} for each in range(number)]
 

@@ -78,6 +78,13 @@ REQUESTED = re.compile(
     r"目标|用户(?:消息|请求|要求)|约束|要求|목표|사용자 (?:메시지|요청)|제약|지침",
     re.I,
 )
+LEARNED = re.compile(  # what went wrong, and how it was mended
+    r"\b(?:errors? (?:and|&) (?:fixes|solutions)|errors? encountered|failed (?:attempts|approaches)|"
+    r"what (?:failed|did(?: not|n['’]t) work)|lessons(?: learned)?|pitfalls|gotchas|caveats|"
+    r"fehler und \w+|erreurs et \w+|errores y \w+|erros e \w+|errori e \w+)\b|"
+    r"ошибки и |エラーと|错误(?:和|与)|錯誤(?:和|與)|오류 및",
+    re.I,
+)
 RULES = re.compile(
     r"\b(?:rules?|guidelines?|guardrails?|conventions?|constraints?|requirements?|must(?:s| not)?|never|always|"
     r"do(?:n['’]ts?| not)|routing|workflows?|gates?|procedures?|checklists?|"
@@ -261,7 +268,9 @@ def _heading(line: str) -> tuple[int, str] | None:
 def _rank(line: str, kind: TextKind, titles: tuple[str, ...], *, limits: bool) -> int:
     listed = ITEM.match(line) is not None
     if kind == "recap":
-        return 1 if _under(OPEN_WORK, titles) else 2 if _under(REQUESTED, titles) else 3 if limits else NONE
+        if _under(OPEN_WORK, titles):
+            return 1
+        return 2 if _under(REQUESTED, titles) or _under(LEARNED, titles) else 3 if limits else NONE
     if kind == "instructions":
         return 1 if limits or FIRM.search(line) else 2 if listed and _under(RULES, titles) else NONE
     return 1 if limits or NUMBERED.match(line) else 2 if listed else 3

@@ -24,6 +24,9 @@ __all__ = ["room_for_count", "with_count"]
 # (room for the transcript as a share of its size, share of the goal for the count), and tokens that it may take. At a
 # tenth it has what is left over: there a line of an answer is worth more.
 SHARES, MOST_TOKENS = ((0.1, 0.0), (0.25, 0.0025), (0.5, 0.0025)), 56
+# Tokens of the shortest count, and the goal in tokens of which that is a quarter of a percent: from there it is kept
+# whatever the share, since a system prompt may take most of a goal and leave the transcript little.
+SHORTEST, SHORTEST_GOAL = 32, 12_800
 BORDERS = 4  # tokens more that a text may have with the count in it
 FEWEST = 3  # missing messages that are worth a word
 MANY = 24  # turns from which they are counted in runs
@@ -31,7 +34,10 @@ MANY = 24  # turns from which they are counted in runs
 
 def room_for_count(view: View) -> int:
     """Return the tokens that are kept for the count; none where little has room at all."""
-    return 0 if view.goal_tokens < SMALL_GOAL else min(int(view.goal_tokens * share_of(view, SHARES)), MOST_TOKENS)
+    if view.goal_tokens < SMALL_GOAL:
+        return 0
+    least = SHORTEST if view.goal_tokens >= SHORTEST_GOAL else 0
+    return min(max(int(view.goal_tokens * share_of(view, SHARES)), least), MOST_TOKENS)
 
 
 def with_count(view: View, digest: str, staying: Iterable[MessageId], room: int) -> str:

@@ -86,7 +86,7 @@ POINTED = 0.02  # worth by token of the line that stands for a notification, whi
 # Worth by token of lines that say what is to be done, by rank, and the share of the goal for such lines of a text.
 REQUEST, REQUEST_ROOM = (0.03, 0.015, 0.006, 0.004, 0.003), 0.12  # of the first request and the newest
 ONLY_ROOM = 0.35  # of a request that is the first and the newest
-RECAP_ROOM = 0.06  # of the newest summary of an earlier context
+RECAP_ROOM = 0.07  # of the newest summary of an earlier context
 RULES, RULES_ROOM = (0.03, 0.012), 0.06  # of instructions, where they are given last
 OLDER, OLDER_ROOM = (0.008, 0.004), 0.03  # of the turns between the first and the newest, for all of them together
 STALE, LOOKED_UP = 1.25, 2.0  # times the price of lines of a file that was changed since, and of what was looked up

@@ -184,14 +184,26 @@ def split(text: str) -> tuple[str, ...]:
 
 
 def excerpt(text: str, chosen: Collection[Segment], *, brief: bool = False) -> str:
-    """Return the chosen segments of a text in order, word for word, with a marker for each gap; `brief`: no numbers."""
+    """Return the chosen segments of a text in order, word for word, with a marker for each gap; `brief`: no numbers.
+
+    Blank lines between two gaps belong to them: two markers in a row say no more than one.
+    """
+    runs: list[tuple[int, int]] = []
+    for segment in sorted(chosen, key=START):
+        if runs and segment.start <= runs[-1][1]:
+            runs[-1] = runs[-1][0], segment.stop
+        else:
+            runs.append((segment.start, segment.stop))
     pieces: list[str] = []
     after = 0
-    for segment in sorted(chosen, key=START):
-        if segment.start > after:
-            pieces.append(_gap(text, after, segment.start, brief))
-        pieces.append(text[segment.start : segment.stop])
-        after = segment.stop
+    for start, stop in runs:
+        words = text[start:stop]
+        if words.isspace() and after < start and stop < len(text):
+            continue
+        if start > after:
+            pieces.append(_gap(text, after, start, brief))
+        pieces.append(words)
+        after = stop
     if after < len(text):
         pieces.append(_gap(text, after, len(text), brief))
     return "".join(pieces)

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from refold._condense.digest.direction import direction
+from refold._condense.digest.direction import come_to, direction
 from refold._condense.digest.render import digest_text
 from refold.testing import talk, view_of
 
@@ -73,3 +73,27 @@ def test_the_plan_that_was_written_is_named_and_the_digest_tells_the_goal_though
     messages = transcript.messages
     digest = digest_text(view_of(transcript), messages[3:6], staying=(*messages[:3], messages[6]), limit=2_000)
     assert "## Goal (the first request)\n" + "\n".join(f"- {line}" for line in said) in digest
+
+
+def test_a_goal_that_a_long_request_says_at_its_end_is_quoted_with_its_beginning():
+    text = f"{REQUEST} {'The rows are those of the store. ' * 12}I want you to help me plan the change of the store."
+    (line,) = told("u: Explore this project", "a: It reads rows.", f"u: {text}", "a: Done.")
+    assert line.startswith(f"user turn 2, the first request with content: {REQUEST}")
+    assert line.endswith(" … I want you to help me plan the change of the store.")
+
+
+def test_a_long_session_is_told_with_the_files_that_its_newest_turns_changed():
+    def edit(turn, path):
+        call = json.dumps({"file_path": path, "old_string": "a", "new_string": f"b{turn}"})
+        return (f"u: Change {path} in step {turn}", f"a: x | edit({call}) as c{turn}", f"t: c{turn} = ok", "a: Done.")
+
+    lines = [line for n in range(1, 16) for line in edit(n, "src/store.py" if n < 9 else "src/theme.ts")]
+    said = "- what it has come to: turns 11 to 15 changed theme.ts"
+    transcript = talk(*lines)
+    digest = digest_text(view_of(transcript), transcript.messages[:50], staying=transcript.messages[50:], limit=2_000)
+    assert f"{said}\n" in digest
+    again = talk(f"u: {digest}", *lines[40:], *(line for n in range(16, 30) for line in edit(n, "src/page.css")))
+    later = digest_text(view_of(again), again.messages[:60], staying=again.messages[60:], limit=2_000)
+    assert later.count("what it has come to: ") == 1
+    assert " changed page.css\n" in later
+    assert tuple(come_to(talk(*lines[:20]))) == ()

@@ -76,3 +76,21 @@ def test_a_report_with_numbered_headings_is_told_by_them():
     assert report_of(f"## Critical\n\n{findings}") == (
         "1. Part 1 has no test; 2. Part 2 has no test; 3. Part 3 has no test"
     )
+
+
+def test_a_review_that_asks_for_changes_comes_before_newer_ones_that_approve_and_those_are_told_in_short():
+    findings = "\n".join(f"- The lock of file number {n} is taken before it is read" for n in range(12))
+    reviews = (("code", "REQUEST CHANGES"), ("design", "APPROVE with minor suggestions"), ("safety", "No concerns"))
+    calls = [
+        line
+        for number, (what, verdict) in enumerate(reviews)
+        for line in (
+            f"a: x | {agent(f'Review the {what}')} as c{number}",
+            f"t: c{number} = {findings}\n\n**Verdict: {verdict}**",
+        )
+    ]
+    changes, safety, design = told("u: go", *calls)
+    assert changes.startswith("task Review the code (turn 1) → Verdict: REQUEST CHANGES; The lock of file number 0")
+    assert safety.startswith("task Review the safety (turn 1) → Verdict: No concerns; The lock")
+    assert design.startswith("task Review the design (turn 1) → Verdict: APPROVE with minor suggestions; The lock")
+    assert len(changes) > len(design) + 100

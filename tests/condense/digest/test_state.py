@@ -170,6 +170,16 @@ def test_a_task_that_was_in_progress_when_its_turn_was_answered_is_told_as_not_m
     assert not any(each.startswith("to do: ") for each in lines)
 
 
+def test_a_task_left_in_progress_that_tasks_which_are_done_passed_is_told_as_done():
+    states = (("read", "completed"), ("mend", "in_progress"), ("test", "completed"))
+    todos = {"todos": [{"content": text, "status": how} for text, how in states]}
+    lines = told("u: go", f"a: x | TodoWrite({json.dumps(todos)}) as c1", "t: c1 = ok", "a: Done.", "u: Now the notes.")
+    assert lines[-1] == (
+        "to-do list: 2 of 3 done (list of turn 1): read; test; "
+        "done, too, it seems, though not marked: tasks behind it are done and its turn was answered: mend"
+    )
+
+
 def test_the_whole_list_of_tasks_is_told_with_what_is_done():
     todos = {"todos": [{"content": text, "status": how} for text, how in (("read", "completed"), ("mend", "pending"))]}
     lines = told("u: go", f"a: x | TodoWrite({json.dumps(todos)}) as c1", "t: c1 = ok")

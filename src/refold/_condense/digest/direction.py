@@ -1,7 +1,8 @@
 """Finds what a session is for where its first request does not say it: a command, or a request to look around.
 
 That is then said by the first request with content, the text of the command, the summary that an earlier compaction
-left, and the plan that the work has written since.
+left, and the plan that the work has written since. Of a long session the files that its newest turns changed say what
+it has come to: its first request was answered long ago.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from refold._condense.digest.agreement import goes_on
 from refold._condense.digest.announcements import SENTENCE, whole_sentences
 from refold._condense.digest.definitions import is_prose
 from refold._condense.digest.file_log import file_log
+from refold._condense.digest.open_items import base_name
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.turns import turn_numbers
 from refold._condense.file_views import is_scratch
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.transcript import Transcript
 
-__all__ = ["direction"]
+__all__ = ["COME_TO", "come_to", "direction"]
 
 REQUEST_LENGTH, LENGTH = 320, 160  # characters of a request or a summary, and of what a command says
 FIRST = 8  # turns in which the first request with content is looked for
@@ -54,6 +56,16 @@ INTENT = re.compile(  # the heading in a summary below which stands what was ask
     r"\**:?[ \t]*\n+",
     re.M | re.I,
 )
+WANTED = re.compile(  # how a sentence begins, or goes on, that says what the one who asks wants done
+    r"\b(?:i (?:want|need|would like) (?:you|us) to|i['’]d like (?:you|us) to|(?:please )?help (?:me|us)|"
+    r"(?:the|my|our) (?:\w+ )?goal|your (?:task|job))\b|"
+    r"\bich (?:möchte|will|brauche)\b|\b(?:hilf mir|aide[z-]|je (?:veux|voudrais)|quiero que|ayúdame|quero que|"
+    r"me ajude|voglio che|aiutami)\b|помоги|我想|我要|请帮|してほしい|手伝って",
+    re.I,
+)
+LONG_SESSION, NEWEST = 12, 0.34  # turns from which a session may have come to something else, and share of the newest
+COME_TO = "what it has come to: "  # how the line begins that says so
+NAMED = 5  # files that are named of those
 PLANS = re.compile(r"plan|spec|design|roadmap|refactor|refocus|proposal|prd|rfc|architecture|todo|phase", re.I)
 
 
@@ -71,7 +83,7 @@ def direction(transcript: Transcript) -> Iterator[str]:
     if loaded := _loaded(transcript, turns[0]):
         yield f"user turn {numbers[turns[0].id]}, `{one_line(own_text(turns[0]), LENGTH)}`: {loaded}"
     if telling := next((turn for turn in turns[1:] if not (_is_bare(own_text(turn).strip()) or goes_on(turn))), None):
-        words = whole_sentences(own_text(telling), REQUEST_LENGTH)
+        words = _with_wish(own_text(telling))
         yield f"user turn {numbers[telling.id]}, the first request with content: {words}"
     plan = next(
         (
@@ -88,6 +100,28 @@ def direction(transcript: Transcript) -> Iterator[str]:
     )
     if plan is not None:
         yield f"plan that was written for it in turn {plan.turn}: {plan.path} ({plan.phrase})"
+
+
+def _with_wish(text: str) -> str:
+    """Return the beginning of a request and, where it is cut before it, the sentence that says what is to be done."""
+    words = whole_sentences(text, REQUEST_LENGTH)
+    line = " ".join(text.split())
+    if WANTED.search(words) or len(line) <= REQUEST_LENGTH:
+        return words
+    wish = next((each for each in SENTENCE.split(line[len(words) :].strip()) if WANTED.search(each)), "")
+    return f"{words} … {whole_sentences(wish, LENGTH)}" if wish else words
+
+
+def come_to(transcript: Transcript) -> Iterator[str]:
+    """Yield which files the newest turns of a long session changed most, as what it has come to."""
+    last = max(turn_numbers(transcript).values(), default=0)
+    if last < LONG_SESSION:
+        return
+    first = last - int(last * NEWEST) + 1
+    changed = [each for each in file_log(transcript) if each.edits and each.turn >= first and not is_scratch(each.path)]
+    names = [base_name(each.path) for each in sorted(changed, key=lambda each: -each.edits)]
+    if names:
+        yield f"{COME_TO}turns {first} to {last} changed {', '.join(dict.fromkeys(names[:NAMED]))}"
 
 
 def _is_thin(turn: Message) -> bool:

@@ -53,15 +53,28 @@ VERDICT = re.compile(  # how a report says what came out as a whole
     r"[\W_]*([^\W_].*)$",
     re.M | re.I,
 )
+APPROVES = re.compile(
+    r"\W*(?:approved?|lgtm|pass(?:ed|es)?|no (?:\w+ )?(?:concerns|issues|findings|problems)|ok)\b", re.I
+)
+ASKS_FOR_CHANGES = re.compile(
+    r"\b(?:request(?:s|ed)? changes|changes (?:requested|required|needed)|needs? (?:changes|work|revision)|"
+    r"do(?:es)? not (?:merge|approve|ship)|not (?:approved|ready)|reject(?:ed|s)?|block(?:ed|ing|er)?|fail(?:ed|s)?)\b",
+    re.I,
+)
+APPROVED = 200  # characters of a report whose verdict is that all is well
 OUTLINE = 3  # headings from which a report is told by them: numbered ones alone, others with the first item below
 TAGS = re.compile(r"</?[a-z_]+>|^\w+_?id: .*$|<usage>(?s:.*?)</usage>", re.M | re.I)
 
 
 def reports(view: View, staying: Sequence[Message]) -> tuple[str, ...]:
-    """Return the sub-agents of a transcript with their reports, newest first, but for those that stand in the view."""
+    """Return the sub-agents of a transcript with their reports, newest first, but for those that stand in the view.
+
+    Those whose verdict asks for changes come before all: there is something to do.
+    """
     messages, turns = view.transcript.messages, turns_at(view.transcript)
     in_work = turns_in_work(view.transcript)
     lines: dict[str, str] = {}
+    asking: set[str] = set()
     names: set[str] = set()
     pairs = [(position, *pair) for position in range(len(messages) - 1, -1, -1) for pair in _pairs(view, position)]
     there = "\n".join(text for message in staying for text in _texts_and_results(message)) if pairs else ""
@@ -70,11 +83,14 @@ def reports(view: View, staying: Sequence[Message]) -> tuple[str, ...]:
         if any(known in name for known in names):
             continue
         if report and report[:REPORT] not in there:
+            if _asks_for_changes(report):
+                asking.add(name)
             lines.setdefault(name, f"{name} (turn {turn}) → {report_of(report)}")
         elif not report and turn in in_work:
             lines.setdefault(name, f"{name} (turn {turn}, no report yet)")
         names.add(name)
-    return tuple(lines.values())[:MOST]
+    newest = list(lines)[:MOST]
+    return tuple(lines[name] for name in sorted(newest, key=lambda name: name not in asking))
 
 
 def _pairs(view: View, position: int) -> Iterator[tuple[str, str]]:
@@ -86,6 +102,12 @@ def _pairs(view: View, position: int) -> Iterator[tuple[str, str]]:
             body = BODY.search(result.text)
             only_began = body is None and len(result.text) <= BEGAN and RUNNING.search(result.text) is not None
             yield call_line(call), "" if only_began else body[2] if body else result.text
+
+
+def _asks_for_changes(report: str) -> bool:
+    """Tell whether the verdict of a report is that something has to be changed."""
+    verdict = VERDICT.search(TAGS.sub(" ", report))
+    return verdict is not None and not APPROVES.match(verdict[2]) and ASKS_FOR_CHANGES.search(verdict[2]) is not None
 
 
 def _texts_and_results(message: Message) -> Iterator[str]:
@@ -118,13 +140,14 @@ def report_of(text: str) -> str:
         return whole_sentences(text, REPORT)
     verdict = VERDICT.search(text)
     line = whole_sentences(f"{verdict[1]}: {verdict[2]}".replace("**", ""), ITEM).rstrip(".") if verdict else ""
+    most = APPROVED if verdict and APPROVES.match(verdict[2]) else REPORT
     outlined = sum(bool(heading and items) for heading, items in groups) >= OUTLINE
     for heading, items in groups:
         for number, item in enumerate(items[:1] if outlined else items or ("",)):
             label = heading if number == 0 else ""
             part = whole_sentences(": ".join(filter(None, (label, item))), ITEM)
             longer = "; ".join(filter(None, (line, part)))
-            if len(longer) > REPORT:
+            if len(longer) > most:
                 return line or part
             line = longer
     return line

@@ -50,6 +50,7 @@ __all__ = ["LISTED", "STATE", "TODO", "prepare", "state"]
 
 STATE = "State and next step"  # the section of a digest
 TODO, LISTED = "to do: ", "to-do list: "
+PASSED = "done, too, it seems, though not marked: tasks behind it are done and its turn was answered"
 DONE_LENGTH = 300  # characters of the tasks that are done, the newest at the end
 PLAN_LENGTH = 120  # characters of a plan's title, or of what the user said to it
 BRANCH_SEEN = "branch "  # how the line begins that names the branch
@@ -146,8 +147,14 @@ def _to_do(transcript: Transcript) -> Iterator[str]:
     # what was in progress when its turn ended was done or given up, and only the list does not say so
     over = [line for line in tasks.remaining if ended and of_turn and line.endswith(IN_PROGRESS)]
     done = f": {_ending('; '.join(tasks.done))}" if tasks.done else ""
-    names = _ending("; ".join(line.removesuffix(IN_PROGRESS) for line in over))
-    left = f"; not marked when its turn was answered: {names}" if over else ""
+    left = "".join(
+        f"; {what}: {_ending('; '.join(line.removesuffix(IN_PROGRESS) for line in lines))}"
+        for what, lines in (
+            (PASSED, [line for line in over if line in tasks.passed]),
+            ("not marked when its turn was answered", [line for line in over if line not in tasks.passed]),
+        )
+        if lines
+    )
     if done or left:
         yield f"{LISTED}{len(tasks.done)} of {whole} done{of_turn}{done}{left}"
     open_still = (line for line in tasks.remaining if line not in over)

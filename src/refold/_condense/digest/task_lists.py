@@ -40,11 +40,15 @@ CREATE, UPDATE = "taskcreate", "taskupdate"  # tools that keep a list of tasks o
 
 
 class TaskList(Struct, frozen=True):
-    """The tasks that are done and those that remain, and the message that said so last."""
+    """The tasks that are done and those that remain, and the message that said so last.
+
+    `passed` are those of the remaining that were begun, and that tasks behind them in the list which are done passed.
+    """
 
     done: tuple[str, ...]
     remaining: tuple[str, ...]
     message: MessageId
+    passed: frozenset[str] = frozenset()
 
 
 class _Task(Struct, frozen=True):
@@ -110,6 +114,7 @@ def task_list(messages: Sequence[Message]) -> TaskList | None:
 
 def _sorted(tasks: Iterable[_Task], message: MessageId) -> TaskList:
     named = [task for task in tasks if task.words and task.state not in DROPPED]
+    behind = max((at for at, task in enumerate(named) if task.state in DONE), default=0)
     return TaskList(
         tuple(task.words for task in named if task.state in DONE),
         tuple(
@@ -118,6 +123,7 @@ def _sorted(tasks: Iterable[_Task], message: MessageId) -> TaskList:
             if task.state not in DONE
         ),
         message,
+        frozenset(f"{task.words}{IN_PROGRESS}" for task in named[:behind] if task.state in BEGUN),
     )
 
 
