@@ -34,7 +34,7 @@ MARK = "[original:"
 FORGED = re.compile(r"^(\s*)\[original:", re.M | re.I)
 WORD = re.compile(r"[\w./:@+-]*\w")
 # Before the name in a line that stands in place of an output, and in a list of names.
-STATE = re.compile(r"\s*(?:- |\[?(?:parts of the output|output \w+(?::[^\]]*)?)\] )?", re.I)
+STATE = re.compile(r"\A\s*(?:- |\[?(?:parts of the output|output \w+(?::[^\]]*)?)\] )?", re.I)
 NOISE = frozenset({"the", "of", "and", "in", "to", "a", "lines", "line", "characters", "output", "cleared", "parts"})
 NAMING = 24  # words up to which a query may be the words of a pointer
 WEAK = 0.3  # of the best score: what fits less is not shown
@@ -243,7 +243,7 @@ def _named_by(query: str, texts: Iterable[RecordedText]) -> list[RecordedText]:
     A pointer has the name of one text between its state and what the text held. Other queries are words of a name.
     """
     every = list(texts)
-    line = query[match.end() :] if (match := STATE.match(query)) else query
+    line = STATE.sub("", query, count=1)
     pointed = [piece for piece in every if _begins_with(line, piece.name)]
     query_words = [word.lower() for word in WORD.findall(query)]
     words = {word for word in query_words if word not in NOISE and not _number(word)}
