@@ -1,6 +1,9 @@
+import json
+
 import pytest
 
-from refold._condense.identifier_scores import need_in, worth_of
+from refold._condense.digest.identifier_ledger import Atom
+from refold._condense.identifier_scores import likeliest, need_in, worth_of
 from refold._salience.features import COUNTS, counted, features
 from refold.core.transcript import Transcript
 from refold.testing import talk
@@ -28,3 +31,28 @@ def test_a_name_in_a_digest_that_a_client_sent_back_was_shown_and_is_no_word_of_
         conversation = talk("u: go", "a: ok", f"u: {text}", "a: ok")
         note = worth_of(conversation).scorer.tally.notes["src/store.py"]
         assert counted(note[COUNTS], lived=False)[3:5] == (by_tool, by_user)
+
+
+def test_names_of_tests_and_of_files_that_only_ended_turns_read_need_twice_the_worth():
+    edit = json.dumps({"file_path": "src/new.py", "old_string": "a", "new_string": "total_sum"})
+    transcript = talk(
+        "u: look at src/old.py",
+        "a: x | read(src/old.py) as c",
+        "t: c = total_sum",
+        "a: It adds total_sum.",
+        "u: change src/new.py",
+        f"a: x | edit({edit}) as d",
+        "t: d = ok",
+        "a: x | read(tests/test_new.py) as e",
+        "t: e = total_sum",
+    )
+    named = {source: Atom("total_sum", source, 4.0) for source in ("old.py", "new.py", "tests/test_new.py")}
+    path = Atom("total_sum", "old.py", 4.0, "path")
+    atoms = (*named.values(), path)
+
+    def listed(least):
+        return likeliest(atoms, transcript, 9, least)
+
+    worth = next(least / 1_000 for least in range(1, 1_000) if named["new.py"] not in listed(least / 1_000))
+    assert set(listed(worth * 0.7)) == {named["new.py"], path}
+    assert set(listed(worth * 0.45)) == set(atoms)

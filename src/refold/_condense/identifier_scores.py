@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from refold._condense.digest.definitions import is_test
+from refold._condense.digest.file_log import file_log
+from refold._condense.digest.open_items import base_name
 from refold._condense.digest.previous import digests_in, earlier_entries
+from refold._condense.digest.turns import turns_in_work
 from refold._salience.atoms import WEIGHTS, names_of
 from refold._salience.features import FIRST, OWN, running_tally
 from refold._salience.model import Scorer
@@ -26,6 +30,9 @@ __all__ = ["Worths", "likeliest", "likeliest_first", "need_in", "take_down", "up
 IN_EARLIER_DIGEST = 0.2  # worth of an identifier that only an earlier digest tells of
 SPLIT = re.compile(r"[\s,`\"'()]+")  # between the words of an entry
 OF_PART = 0.7  # an identifier that is known only by the name it ends in is worth less
+# As much more a name is to be worth that stands in tests, or in a file that only turns which have ended have read: of
+# 255 names of tests that nobody used one was asked for at a quarter, and such files can be read again.
+BY_THE_WAY, OF_CODE = 2.0, ("name", "dotted")
 FRAME, CHARS = 1.5, 5.0  # tokens beside an identifier in a list, and characters a token
 
 
@@ -119,7 +126,22 @@ def likeliest(atoms: Sequence[Atom], transcript: Transcript, limit: int, least: 
         return float(own * atom.score**0.5 / (FRAME + len(atom.written or atom.text) / CHARS))
 
     valued = sorted(((value(atom), atom) for atom in atoms), key=lambda pair: (-pair[0], pair[1].text))
-    return tuple(atom for worth, atom in valued[:limit] if worth >= least)
+    only_read = _read_before(transcript)
+
+    def enough(atom: Atom) -> float:
+        by_the_way = is_test(atom.source) or base_name(atom.source) in only_read
+        return least * BY_THE_WAY if by_the_way and atom.kind in OF_CODE else least
+
+    return tuple(atom for worth, atom in valued[:limit] if worth >= enough(atom))
+
+
+@memoized
+def _read_before(transcript: Transcript) -> frozenset[str]:
+    """Return the names of the files that were only read, and by none of the turns in work."""
+    in_work = turns_in_work(transcript)
+    records = file_log(transcript)
+    others = {base_name(each.path) for each in records if each.changed or each.turn in in_work}
+    return frozenset(base_name(each.path) for each in records) - others
 
 
 @memoized

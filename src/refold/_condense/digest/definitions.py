@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["defined_in", "is_prose"]
+__all__ = ["defined_in", "is_prose", "is_test"]
 
 NAME = 56  # characters of such a name
 PROSE = re.compile(r"\.(?:mdx?|rst|txt|adoc)$", re.I)
@@ -35,7 +35,7 @@ def defined_in(text: str, path: str) -> dict[str, None]:
     if "```" in text and is_prose(path):
         text = FENCED.sub("", text)
     names = (
-        (named or assigned or heading or ("" if TEST.search(path) else method)).strip()
+        (named or assigned or heading or ("" if is_test(path) else method)).strip()
         for named, assigned, method, heading in DEFINED.findall(text)
     )
     return dict.fromkeys(name for name in names if 0 < len(name) <= NAME)
@@ -44,3 +44,8 @@ def defined_in(text: str, path: str) -> dict[str, None]:
 def is_prose(path: str) -> bool:
     """Tell whether a file is a text for readers."""
     return PROSE.search(path) is not None
+
+
+def is_test(path: str) -> bool:
+    """Tell whether a file holds tests."""
+    return TEST.search(path) is not None

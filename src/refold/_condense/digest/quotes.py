@@ -116,7 +116,8 @@ def _quoted(view: View, messages: Sequence[Message], staying: Sequence[Message],
     goal = known or (*first, *direction(view.transcript))
     if not goal and not staying:
         goal = _beginning_of_first_turn(view, messages, turn_of)
-    goal = (*goal, *come_to(view.transcript))
+    if goal:
+        goal = (*goal, *come_to(view.transcript))
     answers = tuple(_answers_below(view, staying, turn_of))
     return Quotes(goal, tuple(reversed(requests)), tuple(sorted(pinned, key=_standing_first)), answers)
 
