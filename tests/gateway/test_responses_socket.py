@@ -7,12 +7,14 @@ from contextlib import contextmanager, suppress
 
 import openai
 import pytest
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from refold._gateway import responses_socket
 from refold._gateway.proxy import Exchanges
 from refold._gateway.server import tokens
+from refold._gateway.server.frames import CONTROL_FRAMES, FRAGMENTS, FRAMES
 from refold._gateway.server.serving import Serving
 from refold._gateway.server.tokens import TokenFile
 from refold._gateway.settings import GatewaySettings
@@ -351,3 +353,67 @@ def test_the_parts_of_messages_count_as_bodies_and_end_where_there_is_no_room(ga
         sender.join()
     assert len(ended) == 2
     assert until_released(serving.url) == 0
+
+
+PING = b"\x89\x80\0\0\0\0"
+PONG = b"\x8a\x80\0\0\0\0"
+PART = b"\x00\x80\0\0\0\0"  # of no bytes
+WARM_UP = json.dumps({"type": "response.create", "model": "gpt-4o", "input": [GO], "generate": False}).encode()
+
+
+def masked(opcode, data):
+    return bytes([opcode, 0x80 + len(data)]) + bytes(4) + data
+
+
+@pytest.mark.parametrize(
+    ("frames", "reason"),
+    [
+        (PING * 20_000, "too many pings"),
+        (PONG * 20_000, "too many pings"),
+        (masked(1, b"{") + PART * FRAGMENTS, "a message has too many parts"),
+    ],
+)  # fmt: skip
+def test_a_client_that_sends_more_frames_than_any_needs_is_left_with_the_reason(agent, frames, reason):
+    serving, _ = agent
+    with connect(f"{serving.url.replace('http', 'ws')}/v1/responses", ping_interval=None) as one:
+        one.socket.sendall(frames)
+        with pytest.raises(ConnectionClosed) as closed:
+            one.recv(20)
+    assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (1008, reason)
+    assert serving.gateway.metrics.total_refused == 1
+
+
+def test_pings_between_the_parts_of_a_message_are_answered_while_there_are_no_more_than_a_client_may_send(agent):
+    serving, _ = agent
+    parts = b"".join(masked(0, bytes([byte])) for byte in WARM_UP[1:])
+    with connect(f"{serving.url.replace('http', 'ws')}/v1/responses", ping_interval=None) as one:
+        pong = one.ping(b"the last one")
+        one.socket.sendall(masked(1, WARM_UP[:1]) + parts + PING * (CONTROL_FRAMES - 1) + masked(0x80, b""))
+        while json.loads(one.recv(20))["type"] != "response.completed":
+            pass
+        assert pong.wait(20)
+
+
+def test_the_frames_of_one_client_are_parsed_in_many_turns_of_the_loop_so_that_others_have_theirs(agent, monkeypatch):
+    serving, _ = agent
+    parse = WebSocketsSansIOProtocol.data_received
+    turns = [0]
+    parsed = []
+
+    def turn_ends():
+        turns[0] += 1
+
+    def data_received(protocol, data):
+        parsed.append((turns[0], data))
+        protocol.loop.call_soon(turn_ends)
+        parse(protocol, data)
+
+    monkeypatch.setattr(WebSocketsSansIOProtocol, "data_received", data_received)
+    with connect(f"{serving.url.replace('http', 'ws')}/v1/responses", ping_interval=None) as one:
+        one.socket.sendall(masked(1, WARM_UP[:50]) + PART * (20 * FRAMES) + masked(0x80, WARM_UP[50:]))
+        while json.loads(one.recv(20))["type"] != "response.completed":
+            pass
+    frames = [(turn, data.count(PART)) for turn, data in parsed if PART in data]
+    assert sum(count for _, count in frames) > 19 * FRAMES  # the rest are parts that two reads divide
+    assert max(count for _, count in frames) <= FRAMES
+    assert len({turn for turn, _ in frames}) == len(frames)

@@ -344,13 +344,17 @@ class Gateway:
                 self.metrics.refused(head.route.dialect.provider, error.code)
                 abort()
 
+        def exceeded(reason: str) -> None:
+            self.metrics.refused(head.route.dialect.provider, "too_many_frames")
+            socket.exceeded(reason)
+
         with self._histories.share(head.client) as share:
             connection = connection_of(scope)
             abort = connection.abort if connection is not None else lambda: None
             new_share = partial(self._bodies.share, head.client)
             socket = ResponsesSocket(self, admit, request, receive, send, share, new_share, abort)
             if connection is not None:
-                connection.on_data = arrived
+                connection.on_data, connection.on_excess = arrived, exceeded
             try:
                 await socket.run()
             except Exception as error:  # a bug of the gateway, of which its server says nothing
@@ -358,7 +362,7 @@ class Gateway:
                 raise
             finally:
                 if connection is not None:
-                    connection.on_data = None  # what follows is dropped
+                    connection.on_data = connection.on_excess = None  # what follows is dropped
 
     def _read_head(self, scope: Scope) -> _RequestHead:
         """Return what the head of a request says, if it may be served.

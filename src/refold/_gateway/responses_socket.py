@@ -120,6 +120,7 @@ class ResponsesSocket:
         self._history: list[Raw] = []
         self._messages: asyncio.Queue[str | bytes | None] = asyncio.Queue(WAITING)
         self._left = asyncio.Event()
+        self._ending: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Accept the connection, and answer its messages one after another until it ends."""
@@ -139,6 +140,8 @@ class ResponsesSocket:
             reading.cancel()
             for share in self._shares:
                 share.release()
+            if self._ending is not None:
+                await self._ending  # before the server closes the connection
 
     def arrived(self, size: int) -> None:
         """Count so many bytes of the message that arrives.
@@ -153,6 +156,10 @@ class ResponsesSocket:
             share.take(self._size - share.size)
             share.lend(self._pace.has_stopped, self._abort)
 
+    def exceeded(self, reason: str) -> None:
+        """End the connection, whose client sends more than any needs."""
+        self._ending = asyncio.create_task(self._end(reason))
+
     async def _read(self) -> None:
         """Take messages from the client, which wait while another is answered.
 
@@ -160,15 +167,21 @@ class ResponsesSocket:
         """
         while (message := await self._receive())["type"] != "websocket.disconnect":
             if self._messages.full():
-                self._left.set()  # so that nothing is sent behind the end
-                with suppress(OSError):
-                    await self._send({"type": "websocket.close", "code": TOO_MANY, "reason": "too many requests wait"})
+                await self._end("too many requests wait")
                 return
             text = message.get("text")
             self._shares[-1].keep()
             self._shares.append(self._new_share())
             self._size = 0
             self._messages.put_nowait(message.get("bytes", b"") if text is None else text)
+        self._leave()
+
+    async def _end(self, reason: str) -> None:
+        self._leave()  # so that nothing is sent behind the end
+        with suppress(OSError):
+            await self._send({"type": "websocket.close", "code": TOO_MANY, "reason": reason})
+
+    def _leave(self) -> None:
         self._left.set()
         if self._messages.empty():
             self._messages.put_nowait(None)

@@ -9,7 +9,8 @@ that asyncio defines between a transport and a protocol, and the `state` that AS
                  |                                                                                   |
     collect a head, at most 64 KB, for at most 20 s <--- the response is complete -------------------+
                  |
-                 +--- the handshake of a WebSocket that is served here: all bytes to uvicorn's protocol for WebSockets
+                 +--- the handshake of a WebSocket that is served here: all bytes to uvicorn's protocol for WebSockets,
+                 |    a few frames in each turn of the loop, until there are more of them than any client needs
                  |
                  +--- anything else: all bytes to h11, for the rest of the connection
 
@@ -30,6 +31,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import uvicorn
+
+from refold._gateway.server.frames import FrameCounter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +77,12 @@ class ClientConnection(asyncio.Protocol):
         self._stuck: asyncio.TimerHandle | None = None  # while the client does not read what waits for it
         self._last_head: _PlainHead | None = None
         self._body: bytes | None = None  # of the present request, where its parser did not get it
-        self.on_data: Callable[[int], object] | None = None  # gets how many bytes of a WebSocket have arrived
+        self._frames: FrameCounter | None = None  # of a WebSocket
+        self._unparsed = b""  # frames that wait for another turn of the loop
+        self._turn: asyncio.Handle | None = None
+        self._has_excess = False  # of frames: what follows is dropped
+        self.on_data: Callable[[int], object] | None = None  # gets how many bytes of a WebSocket's messages arrived
+        self.on_excess: Callable[[str], object] | None = None  # gets why a WebSocket has to end
         self.known_head: Any = None  # what the application remembers of the head for as long as it is repeated
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -83,10 +91,12 @@ class ClientConnection(asyncio.Protocol):
         self._protocol.connection_made(self._view)
 
     def data_received(self, data: bytes) -> None:
+        if self._frames is not None:
+            self._unparsed += data
+            self._pass_frames()
+            return
         if self._is_strict:
             self._await_head()
-            if self.on_data is not None:
-                self.on_data(len(data))
             self._protocol.data_received(data)
             return
         if self._body_left:
@@ -189,7 +199,7 @@ class ClientConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._read_on()
         self._stop_timer()
-        self._waiting = b""
+        self._waiting = self._unparsed = b""
         self._protocol.connection_lost(exc)
         if self._on_lost is not None:
             self._on_lost()
@@ -213,7 +223,12 @@ class ClientConnection(asyncio.Protocol):
             last = _plain_head(text)
             if last is None:
                 self._await_head()
-                self._replace_parser(self.socket if _opens_socket(text) else self.strict, data)
+                if not _opens_socket(text):
+                    self._replace_parser(self.strict, data)
+                    return
+                self._replace_parser(self.socket, text)
+                self._frames, self._unparsed = FrameCounter(), data[end.end() :]
+                self._pass_frames()
                 return
             self.known_head, self._last_head, known = None, last, (end.end(), last.length)
         start, length = known
@@ -240,6 +255,39 @@ class ClientConnection(asyncio.Protocol):
         self._protocol.connection_made(self._view)
         self._waiting = b""
         self._protocol.data_received(data)
+
+    def _pass_frames(self) -> None:
+        """Pass frames of a WebSocket on, as many as one turn of the loop has time for."""
+        if self._frames is None or self._turn is not None or self._view.is_closing():
+            return
+        loop = asyncio.get_running_loop()
+        read = loop.time() if self._stuck is None else self._stuck.when() - self.unread
+        end, size, excess, closes = self._frames.take(self._unparsed, read)
+        data, self._unparsed = self._unparsed[:end], self._unparsed[end:]
+        if self._has_excess:
+            if closes:  # the client has read why
+                self._view.close()
+        elif excess:
+            self._has_excess = True
+            if self.on_excess is None:
+                self.abort()
+            else:
+                self.on_excess(excess)
+        elif data:
+            if self.on_data is not None and size:
+                self.on_data(size)
+            self._protocol.data_received(data)
+        if self._view.is_closing():
+            self._unparsed = b""
+        elif self._unparsed:
+            self._view.hold_reading()
+            self._turn = loop.call_soon(self._next_frames)
+        else:
+            self._view.release_reading()
+
+    def _next_frames(self) -> None:
+        self._turn = None
+        self._pass_frames()
 
     def _start_timer(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(self.seconds, self._close)
