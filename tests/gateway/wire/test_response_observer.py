@@ -4,6 +4,7 @@ import pytest
 
 from refold._gateway.wire import response_observer
 from refold._gateway.wire.response_observer import LAST, ROOM, ResponseObserver, usual_beginning
+from refold.formats._streaming import sse
 from refold.formats._streaming.accumulate import accumulator
 from refold.models._usage_report import reported
 from tests.formats.streaming.streams import CASES, IDS, anthropic, bare, chunk, encoded, words
@@ -222,3 +223,19 @@ def test_a_stream_that_begins_as_most_do_is_told_from_all_that_may_be_a_refusal(
     assert usual_beginning(answer, reading) == (text if usual else None)
     assert reading.text == (text if usual else b"")
     assert answer.text == (b"" if usual else text)  # nothing is lost for who looks further
+
+
+@pytest.mark.parametrize("silent", [b": waiting\n\n", events({"choices": [{"delta": {"role": "assistant"}}]})])
+def test_a_stream_that_says_nothing_for_long_is_read_once_however_small_its_pieces(silent, monkeypatch):
+    looked = []
+    monkeypatch.setattr(
+        response_observer, "first_events", lambda *given: (looked.append(event) or event for event in first(*given))
+    )
+    first, reading = sse.first_events, ResponseObserver(STREAM)
+    for _ in range(2_000):
+        for at in range(0, len(silent), 30):
+            reading.feed(silent[at : at + 30])
+            assert reading.unsaid
+    assert len(looked) < 2 * 2_000
+    reading.feed(events(delta()))
+    assert not reading.unsaid

@@ -110,6 +110,7 @@ class ResponseObserver:
         self._text = bytearray()
         self._room = ROOM if self.streaming else LARGEST
         self._start: bytearray | None = None
+        self._silent = 0  # bytes of the text in events that are known to have no content
         self._ended = False  # whether the reason of the end was read
         self._begins = False  # whether the rest of the usage is at the start, as in Anthropic's streams
         self._usage: Json = {}
@@ -149,7 +150,11 @@ class ResponseObserver:
         text = self._text
         if not self.streaming:
             return text.find(RESPONSE, 0, EDGE) >= 0 or NO_ANSWER.fullmatch(text) is not None
-        return all(_is_silent(event.data or b"", event.name) for event in _with_data(first_events(text)))
+        for event in first_events(text, self._silent):
+            if event.data is not None and not _is_silent(event.data, event.name):
+                return False
+            self._silent += len(event.raw)
+        return True
 
     @property
     def failed(self) -> bool:
@@ -209,6 +214,7 @@ class ResponseObserver:
             if count == LAST:
                 break
         del self._text[:start]
+        self._silent = 0
         self._room = max(ROOM, 2 * len(self._text))
 
     def _events(self) -> None:

@@ -98,11 +98,13 @@ class Decoder:
         return _event(bytes(block))
 
 
-def first_events(buffer: bytes | bytearray) -> Iterator[Event]:
-    """Yield the events that are complete in a buffer which begins where the stream does, each read when it is due."""
-    start = 0
-    skip = len(BOM) if buffer.startswith(BOM) else 0
-    for end in _BLOCK_END.finditer(buffer):
+def first_events(buffer: bytes | bytearray, start: int = 0) -> Iterator[Event]:
+    """Yield the events that are complete in a buffer which begins where the stream does, each read when it is due.
+
+    `start` is where one of them begins, and those before it are left out.
+    """
+    skip = len(BOM) if start == 0 and buffer.startswith(BOM) else 0
+    for end in _BLOCK_END.finditer(buffer, start):
         yield _event(bytes(buffer[start : end.end()]), skip)
         start, skip = end.end(), 0
 
