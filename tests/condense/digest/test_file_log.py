@@ -114,6 +114,25 @@ def test_files_that_were_created_and_deleted_again_are_left_out_and_others_are_t
     assert logged("sed -i s/a/b/ a.py", "git rm a.py") == ["a.py (1 edit, deleted, turn 2)"]
 
 
+def test_a_copy_that_is_deleted_or_overwritten_and_written_anew_is_a_copy_no_more():
+    copied, anew = ("cp a.py b.py", "sed -i s/a/b/ b.py"), "cat > b.py <<'E'\nx\nE"
+    assert logged(*copied, "rm b.py", anew) == ["b.py (created, turn 4)"]
+    assert logged(*copied, anew, "sed -i s/a/b/ b.py") == ["b.py (created, 1 edit, turn 4)"]
+
+
+def test_files_that_a_loop_or_a_pattern_moves_are_told_by_it():
+    loop = 'cd src/tui && for f in *.ts; do [ "$f" != "b.ts" ] && mv "$f" ../parts/; done; ls'
+    assert logged("sed -i s/a/b/ src/tui/a.ts", "sed -i s/a/b/ src/tui/b.ts", loop) == [
+        "src/tui/b.ts (turn 2)",
+        "src/parts/a.ts (turn 1)",
+        "src/parts (moved from src/tui/*.ts without b.ts, turn 3)",
+    ]
+    assert logged("cd src && mv theme/* modes/theme/ && rmdir theme") == [
+        "src/modes/theme (moved from src/theme, turn 1)"
+    ]
+    assert logged('for f in src/*.ts; do grep -q x "$f" && mv "$f" parts/; done') == []
+
+
 def test_a_copy_that_is_edited_has_its_edits_and_one_that_is_made_again_is_no_edit():
     assert logged("cp a.py b.py", "sed -i s/a/b/ b.py") == ["b.py (copied from a.py, 1 edit, turn 2)"]
     fetched = "wget -q -O a.png https://example.com/a"

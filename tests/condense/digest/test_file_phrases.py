@@ -76,7 +76,6 @@ def test_without_a_report_the_announcement_of_the_last_edit_tells_it():
     assert phrased(edit("a.py"), said=said) == {
         "a.py": "the guard, so a missing index fails the build with a clear message"
     }
-    assert phrased(edit("a.py"), said="Now the page itself:") == {"a.py": "the page itself"}
     said = "Meanwhile I'm editing `loading` now: the scan goes, and each lookup asks the index."
     assert phrased(edit("loading.py"), said=said) == {"loading.py": "the scan goes, and each lookup asks the index"}
 
@@ -87,6 +86,8 @@ def test_an_announcement_that_only_points_back_or_looks_at_something_tells_nothi
         "Let me fix this too since the hook might need it:",
         "Now let me check what the tests of the index say about it:",
         "Now let me update the other half of it in `b.py` and its tests:",
+        "Now the page itself:",
+        "Now the comments that name the action and the hardcoded coordinates in `begin`:",
     ):
         phrase = (
             phrased(edit("a.py"), said=said) if "b.py" not in said else phrased(edit("b.py"), edit("a.py"), said=said)
@@ -105,7 +106,7 @@ def test_an_edit_that_points_at_what_was_wrong_is_told_by_that():
     assert phrased(edit("a.py"), said=said) == {"a.py": "last edit `begin(index)`"}
 
 
-def test_what_was_said_before_two_edits_of_a_turn_is_told_and_older_words_with_their_turn():
+def test_what_was_said_before_two_edits_of_a_turn_is_told_and_older_words_where_nothing_tells_the_last():
     first = json.dumps({"file_path": "a.py", "old_string": "x\ny\n", "new_string": MORE})
     second = json.dumps({"file_path": "a.py", "old_string": MORE, "new_string": "x\ny\n"})
     one = (f"a: Now replace the scan by an index of names: | edit({first}) as c1", "t: c1 = ok")
@@ -114,7 +115,10 @@ def test_what_was_said_before_two_edits_of_a_turn_is_told_and_older_words_with_t
     assert record.phrase == "replace the scan by an index of names; remove the index of names again"
     quiet = (f"a: Let me do it: | edit({second}) as c2", "t: c2 = ok")
     (record,) = file_log(talk("u: go", *one, "a: Done.", "u: no", *quiet))
-    assert record.phrase == "replace the scan by an index of names (turn 1)"
+    assert record.phrase == "last edit removes `begin(index)`"
+    unread = ('a: x | bash({"command": "cat > a.py <<\'E\'\\nx\\nE"}) as c2', "t: c2 = ok")
+    (record,) = file_log(talk("u: go", *one, "a: Done.", "u: no", *unread))
+    assert record.phrase == "earlier: replace the scan by an index of names (turn 1)"
 
 
 @pytest.mark.parametrize(
@@ -270,6 +274,35 @@ def test_a_program_that_was_written_whole_is_told_by_the_comment_that_it_begins_
     assert {record.path: record.phrase for record in log} == {path: phrase}
 
 
+def test_an_edit_that_adds_a_comment_in_whole_sentences_is_told_by_it():
+    old = "def load():\n    x = 1\n    y = 2\n"
+    said = "# The file was deleted,\n    # so the default is loaded."
+    new = old.replace("y = 2", f"begin(index)\n    {said}\n    y = begin(3)\n    z = add(index)")
+    assert phrased(("a.py", old, new)) == {
+        "a.py": 'edits at `load`; last edit says "The file was deleted, so the default is loaded"'
+    }
+    for no_words in (
+        "# begin(the index of all);",
+        "# api_key is what the store is opened with",
+        "# eslint says so of it",
+    ):
+        assert phrased(("a.py", old, new.replace(said, no_words))) == {
+            "a.py": "edits at `load`; last edit `begin(index)`"
+        }
+
+
+def test_definitions_at_which_edits_of_an_earlier_turn_stand_are_not_told():
+    def at(name, text):
+        return json.dumps(
+            {"file_path": "a.py", "old_string": f"def {name}():\n    x = 1\n", "new_string": f"def {name}():\n{text}"}
+        )
+
+    body = "    begin(index)\n    add(index)\n"
+    one = (f"a: x | edit({at('load', body)}) as c1", "t: c1 = ok", "a: Done.", "u: and save")
+    (record,) = file_log(talk("u: go", *one, f"a: x | edit({at('save', body)}) as c2", "t: c2 = ok"))
+    assert record.phrase == "edits at `save`; last edit `begin(index)`"
+
+
 def test_a_fragment_of_a_comment_or_of_an_expression_is_not_told():
     part = ("c.py", "x\ny\n", "    'a string that goes on with ' +\n    name +\n    1\n")
     gone = ("d.py", "x = 1\ndef load():\n    pass\n\ndef save():\n    pass\n", "x = 1\n")
@@ -281,7 +314,7 @@ def test_a_fragment_of_a_comment_or_of_an_expression_is_not_told():
     )
     assert phrased(removed, comment, part, gone) == {
         "a.py": "last edit removes `load_everything(index)`",
-        "b.py": "comments only",
+        "b.py": "last edit changes only comments",
         "c.py": "",
         "d.py": "last edit removes `load`, `save`",
     }

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from fnmatch import fnmatchcase
 from itertools import count
+from posixpath import normpath
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -26,7 +28,7 @@ from refold._condense.file_views import (
     command_of,
     took_effect,
 )
-from refold._condense.shell_commands import plain_path
+from refold._condense.shell_commands import is_odd, joined, plain_path, statements
 from refold._condense.shell_writes import writes_in
 from refold._condense.text_calls import text_result
 from refold.core.messages import ToolCall, ToolResult, memoized
@@ -213,6 +215,8 @@ class _Log:
         for each in shell_writes:
             if each.how == "moved" and not {each.path, each.source} & {*written}:
                 self._move_folder(plain_path(each.path).rstrip("/"), plain_path(each.source).rstrip("/"))
+        for path, source, pattern, kept in _moved_many(command_of(call)) if is_shell(call) else ():
+            self._move_folder(path, source, pattern, kept)
         for path in dict.fromkeys(written):
             name, plain = self.names.of(path), plain_path(path)
             if plain in removed:
@@ -232,6 +236,8 @@ class _Log:
             else:
                 self._take_work(call, path)
                 record = self._last(path)
+                if record.came and _creates(call, path):  # nothing is left of what it is a copy of
+                    record = replace(record, created=True, edits=-1, copied="", downloaded=False)
                 names = self._names(record, call, path)
                 self._note(
                     replace(
@@ -258,7 +264,8 @@ class _Log:
     def _take_work(self, call: ToolCall, path: str) -> None:
         name = self.names.of(path)
         work = self.work.setdefault(name, FileWork(path))
-        work.turn = self.turn
+        if work.turn != self.turn:
+            work.turn, work.older = self.turn, len(work.changes)
         work.positions.append(self.position)
         work.changes += [
             change
@@ -288,8 +295,8 @@ class _Log:
             replace(record, copied=source, downloaded=not source, turn=self.turn, deleted=False, names=(), phrase="")
         )
 
-    def _move_folder(self, path: str, source: str) -> None:
-        """Note that a folder has another path now, and with it the files below."""
+    def _move_folder(self, path: str, source: str, pattern: str = "", kept: Collection[str] = ()) -> None:
+        """Note that a folder has another path now, or files in it by a pattern but those `kept`, and what is below."""
         paths = {name: plain_path(record.path) for name, record in self.records.items()}
         roots = {""} if any(each.startswith(f"{source}/") for each in paths.values()) else set()
         if not roots and not source.startswith("/"):  # files may have been named from the root
@@ -302,9 +309,14 @@ class _Log:
             (root,) = roots
             below, to = f"{root}{source}/", path if path.startswith("/") else f"{root}{path}"
             for known, each in paths.items():
-                if each.startswith(below):
-                    self._note(replace(self.records.pop(known), path=f"{to}/{each.removeprefix(below)}"))
-        self._note(FileRecord(path, turn=self.turn, first=next(self.order), source=source))
+                name = each.removeprefix(below)
+                if each.startswith(below) and (
+                    not pattern or ("/" not in name and name not in kept and fnmatchcase(name, pattern))
+                ):
+                    self._note(replace(self.records.pop(known), path=f"{to}/{name}"))
+        without = f" without {' and '.join(kept)}" if kept else ""
+        origin = f"{source}/{pattern}{without}" if pattern else source
+        self._note(FileRecord(path, turn=self.turn, first=next(self.order), source=origin))
 
     def _move(self, path: str, source: str) -> None:
         """Note that a file has another path now: what was done to it before goes with it."""
@@ -405,6 +417,39 @@ def _definitions(call: ToolCall) -> dict[str, _Defined]:
                 tuple(names), before.removed.union(removed).difference(names), anew or before.anew
             )
     return by_path
+
+
+def _moved_many(command: str) -> Iterator[tuple[str, str, str, tuple[str, ...]]]:
+    """Yield for each move by a pattern where the files go, their folder, the pattern, if not all, and what it spares.
+
+    A loop spares the names that it compares with; one with another condition moves nobody knows what.
+    """
+    if "mv" not in command or "*" not in command:
+        return
+    variable, pattern, known = "", "", True
+    spared: tuple[str, ...] = ()
+    for folder, words in statements(command):
+        match words:
+            case ["for", name, "in", each]:
+                variable, pattern, spared, known = f"${name}", each, (), True
+            case ["[" | "[[", name, "!=", other, "]" | "]]"] if name == variable:
+                spared = (*spared, other)
+            case ["[" | "[[" | "test" | "if" | "case" | "continue" | "grep", *_]:
+                known = False
+            case ["done", *_]:
+                variable = ""
+            case ["mv", *_] | ["git", "mv", *_]:
+                names = [word for word in words[words.index("mv") + 1 :] if word and word[0] != "-"]
+                if len(names) != 2 or is_odd(names[1]):
+                    continue
+                looped = bool(variable) and names[0] in (variable, f"${{{variable[1:]}}}")
+                source, _, last = (pattern if looped else names[0]).rpartition("/")
+                if "*" in last and not (set("*?$") & {*source}) and (known or not looped):
+                    base = plain_path(joined(folder, source) if source else folder)
+                    whole = last == "*" and source and not (looped and spared)
+                    if base:
+                        to = normpath(plain_path(joined(folder, names[1])))
+                        yield to, base, "" if whole else last, spared if looped else ()
 
 
 def _deleted_by_patch(call: ToolCall) -> tuple[str, ...]:
