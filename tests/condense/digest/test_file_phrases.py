@@ -291,6 +291,25 @@ def test_an_edit_that_adds_a_comment_in_whole_sentences_is_told_by_it():
         }
 
 
+def test_a_file_that_the_user_rejects_in_the_next_turn_says_so_until_it_is_changed_again():
+    def made(said, *then):
+        calls = (
+            f"{name}: x | write({json.dumps({'file_path': path, 'content': 'x'})}) as {call}"
+            for name, path, call in (("a", "blog-cover.svg", "c1"), ("a", "blog-post.txt", "c2"))
+        )
+        results = ("t: c1 = ok", "t: c2 = ok")
+        done = [line for pair in zip(calls, results, strict=True) for line in pair]
+        return {
+            record.path: record.phrase for record in file_log(talk("u: go", *done, "a: Done.", f"u: {said}", *then))
+        }
+
+    told = made("that's good enough, except that cover image is hideous. use a gradient")
+    assert told == {"blog-cover.svg": 'rejected in turn 2: "that cover image is hideous"', "blog-post.txt": ""}
+    assert made("the blog image is hideous")["blog-cover.svg"] == ""
+    again = f"a: x | write({json.dumps({'file_path': 'blog-cover.svg', 'content': 'y'})}) as c3"
+    assert made("that cover image is hideous", again, "t: c3 = ok")["blog-cover.svg"] == ""
+
+
 def test_definitions_at_which_edits_of_an_earlier_turn_stand_are_not_told():
     def at(name, text):
         return json.dumps(

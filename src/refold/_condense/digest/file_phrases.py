@@ -20,10 +20,12 @@ from refold._condense.call_outline import one_line
 from refold._condense.digest.announcements import SENTENCE, announces, points_back, whole_sentences
 from refold._condense.digest.conclusions import LEADS, prose
 from refold._condense.digest.definitions import defined_in, is_prose
+from refold._condense.digest.previous import own_text
 from refold._condense.digest.turns import turn_ends, turns_at
 from refold._condense.file_views import FileWritten, TextReplaced, command_of, is_scratch
 from refold._condense.shell_commands import plain_path
 from refold._text.secrets import holds_secret, names_secret
+from refold.core._speakers import is_turn
 from refold.core.messages import memoized
 
 if TYPE_CHECKING:
@@ -134,6 +136,11 @@ OPENING = 8  # lines at the beginning of a program that may say what it is
 COMMENT = re.compile(
     r"[ \t]*(?:///?|#(?!!)|\"\"\"|'''|/\*+|\*|--|<!--|;+|%+)[ \t]*(.*\w.*?)[ \t]*(?:\"\"\"|'''|\*/|-->)?[ \t]*$"
 )
+DISLIKED = re.compile(  # what the user says of a thing that is to be made anew
+    r"\b(?:that|this|the|your) (?:\w+ ){1,3}(?:is|are|was|looks?) (?:\w+ )?"
+    r"(?:hideous|ugly|awful|terrible|horrible|garbage|trash|crap|bad|wrong)\b",
+    re.I,
+)
 WORDS, COMMENT_WORDS = re.compile(r"(?<!\S)[\w'’-]+[,.:]?(?!\S)"), 4  # of a comment that says what is done
 ENDS_CODE = (";", "{", "}", "(", ")", "[", "]", ",", "=")  # ends of code that was made a comment
 FORMAL = re.compile(  # comments for lawyers and for tools
@@ -174,7 +181,7 @@ def phrases(transcript: Transcript, files: Collection[FileWork]) -> dict[str, st
     """Return by path what changed in files, in a phrase; nothing for those of which nothing says it."""
     bases = Counter(_base(work.path) for work in files)
     reports = _reports(transcript)
-    subjects = _subjects(transcript, files)
+    subjects, dislikes = _subjects(transcript, files), _dislikes(transcript)
     by_path: dict[str, str] = {}
     for work in files:
         phrase = (
@@ -191,9 +198,31 @@ def phrases(transcript: Transcript, files: Collection[FileWork]) -> dict[str, st
             or _last_line(work)
             or _earlier(transcript, work, bases)
         )
-        if phrase:
-            by_path[work.path] = phrase
+        disliked = _disliked(work, files, dislikes.get(work.turn + 1, ()))
+        if phrase or disliked:
+            by_path[work.path] = "; ".join(filter(None, (disliked, phrase)))
     return by_path
+
+
+@memoized
+def _dislikes(transcript: Transcript) -> dict[int, tuple[str, ...]]:
+    """Return by turn the clauses in which the user says of a thing that it is bad."""
+    turns = zip(transcript.messages, turns_at(transcript), strict=True)
+    said = ((turn, tuple(DISLIKED.findall(own_text(message)))) for message, turn in turns if is_turn(message))
+    return {turn: clauses for turn, clauses in said if clauses}
+
+
+def _disliked(work: FileWork, files: Collection[FileWork], clauses: Sequence[str]) -> str:
+    """Return the words with which the user rejects a file in the turn after its last edit, by what only it is named."""
+    others = {word for each in files if each.path != work.path for word in _name_words(each.path)}
+    own = _name_words(work.path) - others
+    clause = next((each for each in clauses if not own.isdisjoint(each.lower().split())), "")
+    return f'rejected in turn {work.turn + 1}: "{one_line(clause, LONGEST)}"' if clause else ""
+
+
+def _name_words(path: str) -> set[str]:
+    """Return the words of a file's name that may mean it."""
+    return {word for word in re.split(r"[^a-z]+", _base(path).lower()) if len(word) >= STEM}
 
 
 def phrase_in(line: str) -> str:
