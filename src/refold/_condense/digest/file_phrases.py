@@ -208,8 +208,8 @@ def phrases(transcript: Transcript, files: Collection[FileWork]) -> dict[str, st
 def _dislikes(transcript: Transcript) -> dict[int, tuple[str, ...]]:
     """Return by turn the clauses in which the user says of a thing that it is bad."""
     turns = zip(transcript.messages, turns_at(transcript), strict=True)
-    said = ((turn, tuple(DISLIKED.findall(own_text(message)))) for message, turn in turns if is_turn(message))
-    return {turn: clauses for turn, clauses in said if clauses}
+    clauses = ((turn, tuple(DISLIKED.findall(own_text(message)))) for message, turn in turns if is_turn(message))
+    return {turn: found for turn, found in clauses if found}
 
 
 def _disliked(work: FileWork, files: Collection[FileWork], clauses: Sequence[str]) -> str:
