@@ -215,8 +215,8 @@ class _Log:
         for each in shell_writes:
             if each.how == "moved" and not {each.path, each.source} & {*written}:
                 self._move_folder(plain_path(each.path).rstrip("/"), plain_path(each.source).rstrip("/"))
-        for path, source, pattern, kept in _moved_many(command_of(call)) if is_shell(call) else ():
-            self._move_folder(path, source, pattern, kept)
+        for path, source, pattern, spared in _moved_many(command_of(call)) if is_shell(call) else ():
+            self._move_folder(path, source, pattern, spared)
         for path in dict.fromkeys(written):
             name, plain = self.names.of(path), plain_path(path)
             if plain in removed:
@@ -295,8 +295,8 @@ class _Log:
             replace(record, copied=source, downloaded=not source, turn=self.turn, deleted=False, names=(), phrase="")
         )
 
-    def _move_folder(self, path: str, source: str, pattern: str = "", kept: Collection[str] = ()) -> None:
-        """Note that a folder has another path now, or files in it by a pattern but those `kept`, and what is below."""
+    def _move_folder(self, path: str, source: str, pattern: str = "", spared: Collection[str] = ()) -> None:
+        """Note that a folder has another path now, or files in it by a pattern but those `spared`, and what is below."""
         paths = {name: plain_path(record.path) for name, record in self.records.items()}
         roots = {""} if any(each.startswith(f"{source}/") for each in paths.values()) else set()
         if not roots and not source.startswith("/"):  # files may have been named from the root
@@ -311,10 +311,10 @@ class _Log:
             for known, each in paths.items():
                 name = each.removeprefix(below)
                 if each.startswith(below) and (
-                    not pattern or ("/" not in name and name not in kept and fnmatchcase(name, pattern))
+                    not pattern or ("/" not in name and name not in spared and fnmatchcase(name, pattern))
                 ):
                     self._note(replace(self.records.pop(known), path=f"{to}/{name}"))
-        without = f" without {' and '.join(kept)}" if kept else ""
+        without = f" without {' and '.join(spared)}" if spared else ""
         origin = f"{source}/{pattern}{without}" if pattern else source
         self._note(FileRecord(path, turn=self.turn, first=next(self.order), source=origin))
 

@@ -209,7 +209,7 @@ def _dislikes(transcript: Transcript) -> dict[int, tuple[str, ...]]:
     """Return by turn the clauses in which the user says of a thing that it is bad."""
     turns = zip(transcript.messages, turns_at(transcript), strict=True)
     clauses = ((turn, tuple(DISLIKED.findall(own_text(message)))) for message, turn in turns if is_turn(message))
-    return {turn: found for turn, found in clauses if found}
+    return {turn: words for turn, words in clauses if words}
 
 
 def _disliked(work: FileWork, files: Collection[FileWork], clauses: Sequence[str]) -> str:
