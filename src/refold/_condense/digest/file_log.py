@@ -296,7 +296,7 @@ class _Log:
         )
 
     def _move_folder(self, path: str, source: str, pattern: str = "", spared: Collection[str] = ()) -> None:
-        """Note that a folder has another path now, or files in it by a pattern but those `spared`, and what is below."""
+        """Note that a folder has another path now, and what is below; or files in it by a pattern, but `spared`."""
         paths = {name: plain_path(record.path) for name, record in self.records.items()}
         roots = {""} if any(each.startswith(f"{source}/") for each in paths.values()) else set()
         if not roots and not source.startswith("/"):  # files may have been named from the root
