@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from fnmatch import fnmatchcase
 from itertools import count
-from posixpath import normpath
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -55,6 +53,7 @@ COMMON = 4  # folders that two paths share, where the other one is told without 
 PHRASED = re.compile(r"\): ")  # before the phrase on what changed
 ADDED = re.compile(r"(.+?)(?: \(turn (\d+)\))?")  # such a name; with a turn it and those before it are of that one
 PATCH_DELETES = re.compile(r"^\*\*\* Delete File: (.+?)\s*$", re.M)
+UPWARDS = re.compile(r"(?<![^/])(?!\.\./)[^/]+/\.\./")  # a folder of a path that goes up again
 AGENTS = re.compile(r"(?:^|_|sub_?)(?:agent|task)s?$|^(?:delegate|dispatch)")  # tools that give work to others, by name
 # What a sub-agent lists as changed: a heading with lines below, or names behind it.
 LISTING = re.compile(
@@ -298,6 +297,7 @@ class _Log:
     def _move_folder(self, path: str, source: str, pattern: str = "", spared: Collection[str] = ()) -> None:
         """Note that a folder has another path now, and what is below; or files in it by a pattern, but `spared`."""
         paths = {name: plain_path(record.path) for name, record in self.records.items()}
+        matching = re.escape(pattern).replace(r"\*", "[^/]*")
         roots = {""} if any(each.startswith(f"{source}/") for each in paths.values()) else set()
         if not roots and not source.startswith("/"):  # files may have been named from the root
             roots = {
@@ -309,10 +309,8 @@ class _Log:
             (root,) = roots
             below, to = f"{root}{source}/", path if path.startswith("/") else f"{root}{path}"
             for known, each in paths.items():
-                name = each.removeprefix(below)
-                if each.startswith(below) and (
-                    not pattern or ("/" not in name and name not in spared and fnmatchcase(name, pattern))
-                ):
+                name = each.removeprefix(below)  # with a pattern only of what stands in the folder itself
+                if each.startswith(below) and (not pattern or (name not in spared and re.fullmatch(matching, name))):
                     self._note(replace(self.records.pop(known), path=f"{to}/{name}"))
         without = f" without {' and '.join(spared)}" if spared else ""
         origin = f"{source}/{pattern}{without}" if pattern else source
@@ -448,7 +446,7 @@ def _moved_many(command: str) -> Iterator[tuple[str, str, str, tuple[str, ...]]]
                     base = plain_path(joined(folder, source) if source else folder)
                     whole = last == "*" and source and not (looped and spared)
                     if base:
-                        to = normpath(plain_path(joined(folder, names[1])))
+                        to = UPWARDS.sub("", plain_path(joined(folder, names[1]))).rstrip("/")
                         yield to, base, "" if whole else last, spared if looped else ()
 
 
