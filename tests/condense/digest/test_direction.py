@@ -97,3 +97,9 @@ def test_a_long_session_is_told_with_the_files_that_its_newest_turns_changed():
     assert later.count("what it has come to: ") == 1
     assert " changed page.css\n" in later
     assert tuple(come_to(talk(*lines[:20]))) == ()
+
+
+@pytest.mark.parametrize("path", ["docs/explanation.md", "docs/airplanes.md", "docs/special.md"])
+def test_a_text_whose_name_only_holds_such_letters_is_no_plan(path):
+    text = json.dumps({"file_path": path, "content": "# How rows are read\n\nSteps."})
+    assert told("u: Explore this project", f"a: x | write({text}) as c", "t: c = ok", "a: Written.") == ()

@@ -1,4 +1,7 @@
 import json
+import time
+
+import pytest
 
 from refold._condense.digest.git_state import git_state
 from refold._condense.digest.state import state
@@ -91,3 +94,71 @@ def test_the_state_names_the_branch_once():
 def test_a_status_that_failed_or_that_only_a_text_shows_is_none():
     assert told(("cat notes.txt", STATUS)) == ()
     assert told(("git status -sb", "fatal: not a git repository")) == ()
+
+
+def test_a_command_that_failed_may_have_committed_and_a_quiet_switch_leaves_the_branch_unknown():
+    status = ("git status -sb", STATUS)
+    chain = ("git commit -qam x && pytest", "1 failed\n[exit code: 1]")
+    assert told(status, chain) == ()
+    create = ("gh pr create --fill", "https://github.com/a/b/pull/16")
+    away = ("git checkout -q main", "")
+    assert told(status, create, away)[-1] == "pull request (turn 1): https://github.com/a/b/pull/16"
+    assert told(status, away, ("git status --short", " M a.py")) == ("git status (turn 1), M a.py",)
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ("git push --dry-run", "To github.com:a/b.git\n   1a2b3c4..5d6e7f8  main -> main"),
+        (
+            "git fetch && git push",
+            "From github.com:a/b\n   1a2b3c4..5d6e7f8  main -> origin/main\nEverything up-to-date",
+        ),
+    ],
+)
+def test_a_try_of_a_push_and_what_was_fetched_are_no_push(command, output):
+    assert told((command, output)) == ()
+
+
+def test_what_was_pushed_is_no_longer_ahead():
+    push = ("git push", "To github.com:a/b.git\n   1a2b3c4..5d6e7f8  feature -> feature")
+    status, _ = told(("git status -sb", STATUS), push)
+    assert status == "git status (turn 1), branch feature: M src/load.py, ?? notes/"
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "ending"),
+    [
+        ("gh pr close 16", "✓ Closed pull request a/b#16 (x)", ", closed"),
+        ("gh pr merge 7", "✓ Merged pull request a/b#7 (y)", ""),
+        ("gh pr list --json url,state", '[{"url": "https://github.com/a/b/pull/7", "state": "MERGED"}]', None),
+        (
+            "gh pr list --json url,state",
+            '[{"state": "MERGED", "url": "https://github.com/a/b/pull/7"}, {"url": "https://github.com/a/b/pull/16"}]',
+            "",
+        ),
+    ],
+)
+def test_a_pull_request_has_ended_only_where_that_is_said_of_it(command, output, ending):
+    create = ("gh pr create --fill", "https://github.com/a/b/pull/16")
+    other = "pull request (turn 1, merged): https://github.com/a/b/pull/7"
+    same = f"pull request (turn 1{ending}): https://github.com/a/b/pull/16"
+    assert told(create, (command, output)) == (other if ending is None else same,)
+
+
+def test_a_heading_of_a_text_is_no_branch():
+    shown = "## Installation\n\nRun it.\n"
+    assert told(("git status --short && cat README.md", f" M a.py\n{shown}")) == ("git status (turn 1), M a.py",)
+    create = ("gh pr create --fill", "https://github.com/a/b/pull/16")
+    lines = told(("git status -sb", "## main\n"), create, ("git show HEAD:README.md", shown))
+    assert lines == (
+        "git status (turn 1), branch main: no changes",
+        "pull request (turn 1): https://github.com/a/b/pull/16",
+    )
+
+
+@pytest.mark.parametrize("line", ["[{}", "## {} x", "https://{}", "\tmodified:   {}"])
+def test_a_long_line_takes_no_time_that_grows_with_its_square(line):
+    began = time.process_time()
+    told(*[("git status; git commit; gh pr view", line.format("https://" * 2_500))] * 20)
+    assert time.process_time() - began < 5

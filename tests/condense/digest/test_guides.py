@@ -81,3 +81,32 @@ def test_the_digest_tells_rules_as_words_of_files():
     digest = digest_text(view_of(transcript), messages[1:3], staying=(messages[0], *messages[3:]), limit=20_000)
     assert f"## {GUIDES}\n- AGENTS.md: NEVER run `git stash`" in digest
     assert "words of these files, not of the user" in GUIDES
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["node_modules/x/CONTRIBUTING.md", "vendor/lib/AGENTS.md", ".claude/plans/next.md"],
+)
+def test_guides_of_libraries_and_plans_are_none(path):
+    assert rules(path, "You MUST NEVER push to main.") == ()
+
+
+def test_a_rule_that_an_edit_of_the_guide_took_out_or_changed_holds_no_more():
+    text = "- NEVER run `git stash`.\n- NEVER push to main."
+
+    def edited(**arguments):
+        call = f"a: x | edit({json.dumps({'file_path': 'AGENTS.md', **arguments})}) as e"
+        transcript = talk("u: go", *read("AGENTS.md", text), call, "t: e = ok", "a: Done.", "u: on")
+        return guide_rules(view_of(transcript), transcript.messages[-1:])
+
+    changed = edited(old_string="NEVER run `git stash`", new_string="NEVER force-push a branch")
+    assert changed == ("AGENTS.md: NEVER force-push a branch; NEVER push to main",)
+    assert edited(old_string="- NEVER push to main.", new_string="") == ("AGENTS.md: NEVER run `git stash`",)
+
+
+def test_a_guide_that_is_read_again_and_again_by_parts_is_known_once():
+    call = f"read({json.dumps({'file_path': 'AGENTS.md', 'offset': 5, 'limit': 3})})"
+    lines = [f"a: x | {call} as c{at}" if at % 2 else f"t: c{at - 1} = - Never push row {at}." for at in range(1, 13)]
+    transcript = talk("u: go", *lines, *lines[-2:], "a: Done.", "u: on")
+    (line,) = guide_rules(view_of(transcript), ())
+    assert line.startswith("AGENTS.md: Never push row 2; Never push row 4")

@@ -1,4 +1,5 @@
 import json
+import time
 
 import pytest
 
@@ -65,3 +66,27 @@ def test_the_digest_tells_the_document():
     messages = transcript.messages
     digest = digest_text(view_of(transcript), messages[1:3], staying=(messages[0], *messages[3:]), limit=2_000)
     assert f"## {NAMED_DOCUMENT}\n- {HEAD}\n- Phase 1: the store:\n- Keep rows.\n- Add `GET /rows`." in digest
+
+
+def test_of_several_documents_with_such_a_part_it_is_the_one_that_the_request_names():
+    other = written("notes/other.md", "## Phase 1: another store\n\n- Drop rows.\n")
+    lines = told("do phase 1 of docs/plan.md", *written("docs/plan.md", PLAN), *other)
+    assert lines[:2] == (HEAD, "Phase 1: the store:")
+    assert told("do phase 1 of docs/unread.md", *other) == ()
+    assert told("follow .claude/next.md", *written(".claude/next.md", PLAN))[0].startswith(".claude/next.md (written")
+
+
+def test_a_document_that_was_changed_after_it_was_seen_says_so():
+    edit = {"file_path": "docs/plan.md", "old_string": "Keep rows.", "new_string": "Drop rows."}
+    change = [f"a: x | edit({json.dumps(edit)}) as e", "t: e = ok"]
+    lines = told("begin phase 1", *written("docs/plan.md", PLAN), *change)
+    assert lines[0] == HEAD.replace("turn 1;", "turn 1, changed since;")
+
+
+def test_a_document_of_many_lines_or_of_one_long_one_is_told_by_its_beginning():
+    text = f"# Plan\n\n## Phase 1 a{' #' * 25_000}x\n\n" + "row\n" * 2_000
+    began = time.process_time()
+    lines = told("begin phase 1", *written("docs/plan.md", text))
+    assert time.process_time() - began < 2
+    assert len(lines) == 61
+    assert max(map(len, lines)) < 250

@@ -1,4 +1,7 @@
 import json
+import time
+
+import pytest
 
 from refold._condense.digest.render import digest_text
 from refold._condense.digest.reports import report_of, reports
@@ -94,3 +97,10 @@ def test_a_review_that_asks_for_changes_comes_before_newer_ones_that_approve_and
     assert safety.startswith("task Review the safety (turn 1) → Verdict: No concerns; The lock")
     assert design.startswith("task Review the design (turn 1) → Verdict: APPROVE with minor suggestions; The lock")
     assert len(changes) > len(design) + 100
+
+
+@pytest.mark.parametrize("run", ["\n", "# a #", "verdict -", "## 1. a #", "- "])
+def test_a_report_with_long_runs_of_signs_takes_no_time_that_grows_with_its_square(run):
+    began = time.process_time()
+    report_of(f"- a\n{run}{run[-1] * 50_000}x\n")
+    assert time.process_time() - began < 1

@@ -105,7 +105,7 @@ CHOOSE = re.compile(
     r"\b(?:which|what|whether|how|where|if|one|welche\w*|was|ob|quel\w*|lequel|si|cuál|qué|qual|que)\b",
     re.I,
 )
-LEADS_ON = re.compile(r"[:：]\W*$")  # to what was done next, and not proposed
+LEADS_ON = re.compile(r"[:：]\W{0,9}$")  # to what was done next, and not proposed
 QUOTES = str.maketrans({'"': "'", "“": "'", "”": "'", "„": "'"})
 
 

@@ -97,7 +97,7 @@ RECOMMENDED = re.compile(
 )
 # What a plan says under a label in bold type: its scope, what it leaves out, and why.
 LABELED = re.compile(
-    r"^[ \t]*(?:[-*•]|\d{1,2}[.)])?[ \t]*(?:\*\*|__)((?:[\w/&' -]{0,30}\b)?"
+    r"^[ \t]*(?:(?:[-*•]|\d{1,2}[.)])[ \t]*)?(?:\*\*|__)((?:[\w/&' -]{0,30}\b)?"
     r"(?:direction|scope|non-goals?|decisions?|rationale|approach|strategy|trade-?offs?|recommendation|(?:root )?cause|"
     r"entscheidung|ansatz|umfang|ursache|décision|approche|périmètre|decisión|enfoque|alcance|decisão|abordagem|"
     r"escopo|решение|подход|причина)|[^\s*:：]{0,8}(?:決定|方針|範囲|原因|决定|方案|范围|결정|방침|원인))"
@@ -241,7 +241,7 @@ DEFECT = re.compile(
     re.I,
 )
 LONG_NAME = 6  # signs of a name that its file may have, too
-COMPOUND = re.compile(r"^\w*(?:[a-z][A-Z]|_)\w*$")
+COMPOUND = re.compile(r"(?=\w+$)\w*(?:[a-z][A-Z]|_)")
 PLACE = re.compile(r"([\w./-]+\.\w{1,5}):\d+(?:[-–]\d+)?(?![\w.])")
 DENIES = re.compile(r"\b(?:not|no longer|instead|never)\b|n['’]t\b", re.I)
 SAME = 2  # items that two sentences share which are about the same
@@ -377,7 +377,7 @@ def _outdated(transcript: Transcript, message: Message, conclusion: _Conclusion)
     if not DEFECT.search(conclusion.line):
         return ""
     items = {*conclusion.items, *(f"{name}.md" for name in DOCUMENT.findall(conclusion.line))}
-    named = (item for item in items if len(item) >= LONG_NAME and COMPOUND.search(item))
+    named = (item for item in items if len(item) >= LONG_NAME and COMPOUND.match(item))
     changed = any(is_changed_after(transcript, message.id, item) for item in items) or any(
         is_file_of_changed_after(transcript, message.id, item) for item in named
     )

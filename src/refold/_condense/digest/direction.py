@@ -66,7 +66,11 @@ WANTED = re.compile(  # how a sentence begins, or goes on, that says what the on
 LONG_SESSION, NEWEST = 12, 0.34  # turns from which a session may have come to something else, and share of the newest
 COME_TO = "what it has come to: "  # how the line begins that says so
 NAMED = 5  # files that are named of those
-PLANS = re.compile(r"plan|spec|design|roadmap|refactor|refocus|proposal|prd|rfc|architecture|todo|phase", re.I)
+PLANS = re.compile(
+    r"(?<![a-z])(?:(?:implementation)?plans?|planning|specs?|specification|design|roadmap|refactor(?:ing)?|refocus|"
+    r"proposals?|prd|rfc|architecture|todos?|phases?)(?![a-z])",
+    re.I,
+)
 
 
 def direction(transcript: Transcript) -> Iterator[str]:

@@ -2,12 +2,14 @@
 pull request.
 
 They are read off what the commands printed. What a later commit, or a later status of the same branch, replaces is not
-told, and of a pull request it is told that the work has left its branch.
+told, nor what a failed chain of commands may have changed, and of a pull request it is told that it was merged or
+closed and that the work has left its branch.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -27,11 +29,11 @@ __all__ = ["STATUS", "git_state"]
 
 STATUS = "git status "  # how the line of a status begins
 BACK, TURNS = 400, 3  # messages at the end, and turns before the newest one, in which they are looked for
-READ = 20_000  # characters of an output
-LENGTH = 120  # characters of a changed file
+READ, COMMAND = 20_000, 4_000  # characters of an output, and of a command
+LENGTH, LINE = 120, 1_000  # characters of a changed file, and of a line that may name one
 STATUSES, FILES = 3, 6  # branches whose status is told, and changed files that are named of each
 GIT = re.compile(r"\b(?:git|gh pr|glab mr)\b")
-SHORT_BRANCH = re.compile(r"## (?:No commits yet on )?(.+?)(?:\.\.\.(\S+))?(?: \[([^\]]+)\])?")
+SHORT_BRANCH = re.compile(r"## (?:No commits yet on )?(HEAD \(no branch\)|\S+?)(?:\.\.\.(\S+))?(?: \[([^\]]+)\])?")
 SHORT_FILE = re.compile(r"(?!  )[ MADRCUT?!]{2} (\S.*)")
 LONG_BRANCH = re.compile(r"On branch (\S+)")
 LONG_FILE = re.compile(r"\t(?:(modified|new file|deleted|renamed|both modified): +)?(\S.*)")
@@ -39,14 +41,24 @@ LETTERS = {"modified": "M", "new file": "A", "deleted": "D", "renamed": "R", "bo
 CLEAN = re.compile(r"nothing to commit, working tree clean|nothing added to commit")
 ASKS = re.compile(r"\bgit(?: -[cC] \S+)* status\b")
 COMMITS = re.compile(r"\bgit(?: -[cC] \S+)* commit\b")
-CHANGES = re.compile(r"\bgit(?: -[cC] \S+)* (?:commit|checkout|switch|stash|rebase|reset|merge|pull|restore|clean)\b")
+CHANGES = re.compile(
+    r"\bgit(?: -[cC] \S+)* "
+    r"(?:commit|checkout|switch|stash|rebase|reset|merge|pull|restore|clean|cherry-pick|revert|am)\b"
+)
+SWITCHES = re.compile(r"\bgit(?: -[cC] \S+)* (?:checkout|switch)\b(?![^|&;\n]* -- )")
+STAYED = re.compile(r"^(?:Updated \d+ path|Already on )", re.M)  # what else it prints than where it switched to
 PUSHES = re.compile(r"\bgit(?: -[cC] \S+)* push\b")
+NOT_PUSHED = re.compile(r" --dry-run\b| -n\b")
 PUSHED = re.compile(r"^ *(?:[+*] )?(?:\[new branch\]|[0-9a-f]{7,}\.{2,3}[0-9a-f]{7,}) +(\S+ -> \S+)", re.M)
-COMMITTED = re.compile(r"^\[(\S+)[^\]\n]* [0-9a-f]{7,40}\] ", re.M)
-SWITCHED = re.compile(r"^(?:On branch |Switched to (?:a new )?branch '|## )([^\s'.]+(?:\.(?!\.)[^\s'.]+)*)", re.M)
+FETCHED = re.compile(r"^From \S(?s:.*?)(?:^To (?=\S)|\Z)", re.M)  # what stands above the remote that is pushed to
+COMMITTED = re.compile(r"^\[(\S{1,250})[^\]\n]{0,40} [0-9a-f]{7,40}\] ", re.M)
+SWITCHED = re.compile(r"^(?:On branch |Switched to (?:a new )?branch ')([^\s'.]+(?:\.(?!\.)[^\s'.]+)*)", re.M)
 WORKTREE = re.compile(r"\bworktree add (?:-f |--force )?(?:-[bB] (\S+) )?(?!-)(\S+)(?: -[bB] (\S+))?")
-PULL = re.compile(r"https://[^\s\"']+/(?:pull|merge_requests)/\d+")
-MERGED = re.compile(r"\bmerged pull request\b|\"state\": ?\"MERGED\"|\bwas already merged\b", re.I)
+PULL = re.compile(r"https://[^\s\"']{1,200}/(?:pull|merge_requests)/(\d+)")
+ENDED = re.compile(  # how a pull request ended, with its number where it is told
+    r"\b(merged|closed) pull request (?:\S*#(\d+))?|\"state\": ?\"(MERGED|CLOSED)\"|\bwas already (merged|closed)\b",
+    re.I,
+)
 
 
 class _Status(Struct):
@@ -58,6 +70,15 @@ class _Status(Struct):
     position: int = 0
 
 
+class _Pull(Struct, frozen=True):
+    """A pull request: its address, where it was shown, the branch then, and how it ended, if it has."""
+
+    address: str = ""
+    position: int = -1
+    branch: str = ""
+    ended: str = ""
+
+
 class _Seen(Struct):
     """What the commands of a transcript have shown, the newest of each."""
 
@@ -67,7 +88,52 @@ class _Seen(Struct):
     push: tuple[int, str] = (-1, "")
     commit: int = -1
     edit: int = -1
-    pull: tuple[int, str, str, bool] = (-1, "", "", False)  # where, its address, the branch then, whether it is merged
+    pull: _Pull = _Pull()
+
+    def take(self, position: int, command: str, text: str) -> None:
+        """Take in what a command has printed that went well."""
+        self.folders |= {first or second: path for first, path, second in WORKTREE.findall(command) if first or second}
+        self.take_changes(position, command, text)
+        if ASKS.search(command):
+            for status in _statuses(text, self.branch):
+                status.position = position
+                self.statuses[status.branch] = status
+                self.branch = "" if status.branch.startswith("HEAD ") else status.branch
+        pushed = PUSHED.findall(FETCHED.sub("", text)) if PUSHES.search(command) else ()
+        if pushed and not NOT_PUSHED.search(command):
+            self.push = position, " ".join(pushed[-1].split())
+            if known := self.statuses.get(self.branch):
+                known.follows = ""  # it is no longer ahead
+        if "gh pr" in command or "glab mr" in command:
+            self._take_pull(position, text)
+
+    def take_changes(self, position: int, command: str, text: str) -> None:
+        """Forget what a command replaces: the status of the branch that it is on, and which branch that is."""
+        committed = COMMITTED.findall(text)
+        if CHANGES.search(command):
+            for branch in (*committed, self.branch, ""):
+                self.statuses.pop(branch, None)
+        if committed or COMMITS.search(command):
+            self.commit = position
+        named = [name for name in SWITCHED.findall(text) if name != "HEAD"]
+        if named:
+            self.branch = named[-1]
+        elif SWITCHES.search(command) and not STAYED.search(text):
+            self.branch = ""  # to a branch that is not printed
+
+    def _take_pull(self, position: int, text: str) -> None:
+        shown = {address[1]: address[0] for address in PULL.finditer(text)}
+        if len(shown) > 1:  # a list of several
+            return
+        number, address = next(iter(shown.items()), ("", self.pull.address))
+        known = address == self.pull.address
+        ended = ENDED.search(text)
+        if ended and ended[2] and ended[2] != (number or address.rpartition("/")[2]):  # another one
+            return
+        how = (ended[1] or ended[3] or ended[4]).lower() if ended else self.pull.ended if known else ""
+        if address:
+            place = self.pull.position if known and how == self.pull.ended else position
+            self.pull = _Pull(address, place, self.pull.branch if known else self.branch, how)
 
 
 def git_state(view: View) -> Iterator[str]:
@@ -91,10 +157,12 @@ def git_state(view: View) -> Iterator[str]:
     if seen.push[1]:
         later = ", before the last commit" if seen.commit > seen.push[0] else ""
         yield f"last push (turn {turns[seen.push[0]]}{later}): {seen.push[1]}"
-    at, address, branch, merged = seen.pull
-    if address:
-        left = f", since then on branch {seen.branch}" if branch and seen.branch and branch != seen.branch else ""
-        yield f"pull request (turn {turns[at]}{', merged' if merged else ''}{left}): {address}"
+    pull = seen.pull
+    if pull.address:
+        ended = f", {pull.ended}" if pull.ended else ""
+        is_left = pull.branch and seen.branch and pull.branch != seen.branch
+        left = f", since then on branch {seen.branch}" if is_left else ""
+        yield f"pull request (turn {turns[pull.position]}{ended}{left}): {pull.address}"
 
 
 def _seen(view: View) -> _Seen:
@@ -106,34 +174,13 @@ def _seen(view: View) -> _Seen:
             wrong = failed(call, result)
             if not wrong and any(not is_scratch(path) for path in writes(call)):
                 seen.edit = position
-            command = command_of(call) if is_shell(call) else ""
-            if wrong or not GIT.search(command):
+            command = command_of(call)[:COMMAND] if is_shell(call) else ""
+            if not GIT.search(command):
                 continue
-            text = result.text[:READ]
-            for first, path, second in WORKTREE.findall(command):
-                if first or second:
-                    seen.folders[first or second] = path
-            committed = COMMITTED.findall(text)
-            if CHANGES.search(command):  # what was printed of the branch before holds no more
-                for branch in (*committed, seen.branch, ""):
-                    seen.statuses.pop(branch, None)
-            seen.commit = position if committed or COMMITS.search(command) else seen.commit
-            named = [name for name in SWITCHED.findall(text) if name != "HEAD"]
-            seen.branch = named[-1] if named else seen.branch
-            if ASKS.search(command):
-                for status in _statuses(text, seen.branch):
-                    status.position = position
-                    seen.statuses[status.branch] = status
-            if PUSHES.search(command) and (pushed := PUSHED.findall(text)):
-                seen.push = position, " ".join(pushed[-1].split())
-            if "gh pr" in command or "glab mr" in command:
-                address = PULL.search(text)
-                known = address is None or address[0] == seen.pull[1]
-                merged = MERGED.search(text) is not None or (known and seen.pull[3])
-                if address or (merged and seen.pull[1]):
-                    place = seen.pull[0] if known and not merged else position
-                    branch = seen.pull[2] if known else seen.branch
-                    seen.pull = place, address[0] if address else seen.pull[1], branch, merged
+            if wrong:  # a part of it may have gone well
+                seen.take_changes(position, command, result.text[:READ])
+            else:
+                seen.take(position, command, result.text[:READ])
     return seen
 
 
@@ -141,8 +188,11 @@ def _statuses(text: str, branch: str) -> Iterator[_Status]:
     """Yield the statuses that a text shows, in the short and in the long form; `branch` is where none is named."""
     status: _Status | None = None
     files: list[str] = []
-    for line in text.split("\n"):
+    lines = [line for line in text.rstrip().split("\n") if len(line) <= LINE]
+    for line, below in pairwise((*lines, "## ")):
         if (named := SHORT_BRANCH.fullmatch(line)) or (named := LONG_BRANCH.fullmatch(line)):
+            if named.re is SHORT_BRANCH and not (named[2] or below.startswith("## ") or SHORT_FILE.fullmatch(below)):
+                continue  # a heading of a text that was shown, too
             if status is not None:
                 status.files = tuple(files)
                 yield status

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from refold._condense.digest.announcements import whole_sentences
 from refold._condense.digest.outcomes import answered, failed
-from refold._condense.file_views import excerpts_in
+from refold._condense.file_views import EditedInPlace, FileWritten, TextReplaced, changes_of, excerpts_in
 from refold._condense.shell_commands import plain_path
 from refold._text.text_cache import text_cache
 from refold.core._speakers import is_recap
@@ -21,6 +21,7 @@ from refold.core.messages import Message, memoized, texts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from refold._condense.file_views import Change
     from refold.core.view import View
 
 __all__ = ["GUIDES", "guide_rules"]
@@ -28,15 +29,12 @@ __all__ = ["GUIDES", "guide_rules"]
 GUIDES = "Rules of guides that were read (words of these files, not of the user)"  # the section of a digest
 MOST, OF_ONE = 8, 5  # rules that are told, and of one guide
 LENGTH, READ = 180, 40_000  # characters of a rule, and of a guide
-STRONG, LEAST, FIRM = (
-    3,
-    4,
-    6,
-)  # what a rule in capitals counts, and the least that is told of a project's guide, of others
+STRONG = 3  # what a rule in capitals counts more
+LEAST, FIRM = 4, 6  # what a rule must count to be told: of a project's own guide, and of another
 GUIDE = re.compile(
     r"(?:^|/)(?:AGENTS|CLAUDE|GEMINI|QWEN|CONVENTIONS|CONTRIBUTING|RULES|copilot-instructions)[\w.-]*"
     r"\.(?:md|mdx|rst|txt)$|"
-    r"(?:^|/)\.(?:cursor|windsurf|cline)rules$|(?:^|/)\.(?:agents|claude|cursor|clinerules|windsurf|roo)/.+\.mdc?$",
+    r"(?:^|/)\.(?:cursor|windsurf|cline)rules$|(?:^|/)\.(?:agents|claude|cursor|clinerules|windsurf|roo)/(?!plans/|todos/|projects/).+\.mdc?$",
     re.I,
 )
 CAPITALS = re.compile(r"\b(?:NEVER|ALWAYS|MUST|DO NOT|DON['’]T|REQUIRED|FORBIDDEN|MANDATORY|CRITICAL)\b")
@@ -54,13 +52,16 @@ STEPS = re.compile(  # what agents do that is hard to undo, or that is checked
     r"approv\w*|deploy\w*|release\w*|publish\w*|rm -rf|--no-verify|main|master)\b",
     re.I,
 )
-INSTALLED = re.compile(
+INSTALLED = re.compile(  # no project's own
     r"/plugins/|^(?:~|/home/[^/]+|/Users/[^/]+|/root|[A-Za-z]:/Users/[^/]+)/\.", re.I
-)  # no project's own
+)
+OF_OTHERS = re.compile(
+    r"(?:^|/)(?:node_modules|site-packages|vendor|third_party)/"
+)  # who work on a library that is used
 OF_SUMMARY = "summary of the earlier context"
-BEGINS = re.compile(
-    r"\s*(?:[-*+•>|#]|\(?\d{1,2}[.)]\s|\*\*|```|~~~)"
-)  # how a line begins that is not the rest of another
+BEGINS = re.compile(  # how a line begins that is not the rest of another
+    r"\s*(?:[-*+•>|#]|\(?\d{1,2}[.)]\s|```|~~~)"
+)
 ITEM = re.compile(r"^[\s>]*(?:[-*+•]|\(?\d{1,2}[.)]|#{1,6}|\|)?\s*(?:\[[ x]\]\s*)?")
 SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-ZÄÖÜÉ`*])|(?<=[。！])")
 LEAST_WORDS = 4
@@ -68,15 +69,7 @@ LEAST_WORDS = 4
 
 def guide_rules(view: View, staying: Sequence[Message]) -> tuple[str, ...]:
     """Return the strongest rules of guides, one line a guide, without those that stand in the view."""
-    guides: dict[str, str] = {}
-    for message in view.transcript.messages:
-        if is_recap(message):
-            guides[OF_SUMMARY] = "\n".join(texts(message))[:READ]
-        for call, result in answered(view, [message]):
-            for excerpt in excerpts_in(call, result) if not failed(call, result) else ():
-                if GUIDE.search(path := plain_path(excerpt.path)):
-                    visible = "\n".join(line for line in excerpt.visible.lines if line is not None)[:READ]
-                    guides[path] = visible if excerpt.whole else "\n".join(filter(None, (guides.get(path), visible)))
+    guides = _guides(view)
     if not guides:
         return ()
     there = "\n".join(_texts_of(message) for message in staying)
@@ -89,10 +82,46 @@ def guide_rules(view: View, staying: Sequence[Message]) -> tuple[str, ...]:
         )
     )
     lines: dict[str, list[str]] = {}
+    told: set[str] = set()
     for *_, path, rule in ranked:
-        if sum(map(len, lines.values())) < MOST and len(lines.get(path, ())) < OF_ONE and rule not in str(lines):
+        if len(told) < MOST and len(lines.get(path, ())) < OF_ONE and rule not in told:
+            told.add(rule)
             lines.setdefault(path, []).append(whole_sentences(rule, LENGTH).rstrip(" .;"))
     return tuple(f"{path}: {'; '.join(rules)}" for path, rules in lines.items())
+
+
+def _guides(view: View) -> dict[str, str]:
+    """Return what the guides say that were read, by path, as far as later edits have left it."""
+    guides: dict[str, str] = {}
+    for message in view.transcript.messages:
+        if is_recap(message):
+            guides[OF_SUMMARY] = "\n".join(texts(message))[:READ]
+        for call, result in answered(view, [message]):
+            if failed(call, result):
+                continue
+            for excerpt in excerpts_in(call, result):
+                path = plain_path(excerpt.path)
+                if GUIDE.search(path) and not OF_OTHERS.search(path):
+                    visible = "\n".join(line for line in excerpt.visible.lines if line is not None)[:READ]
+                    known = "" if excerpt.whole else guides.get(path, "")
+                    guides[path] = known if visible in known else f"{known}\n{visible}"[-READ:]
+            for change in changes_of(call) if guides else ():
+                if (path := plain_path(change.path)) in guides:
+                    guides[path] = _changed(guides[path], change)
+    return guides
+
+
+def _changed(text: str, change: Change) -> str:
+    """Return what is known of a guide behind a change of it."""
+    match change:
+        case FileWritten():
+            return change.text[:READ]
+        case TextReplaced():
+            return text.replace(change.old, change.new, -1 if change.every else 1)[:READ]
+        case EditedInPlace():
+            return "\n".join(line for line in text.split("\n") if not change.touches(line))
+        case _:
+            return ""
 
 
 @memoized

@@ -17,6 +17,7 @@ from refold._condense.digest.outcomes import answered, failed
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.turns import turn_numbers, turns_at, turns_in_work
 from refold._condense.file_views import FileWritten, changes_of, excerpts_in, is_scratch
+from refold._condense.last_changes import is_changed_after
 from refold._condense.pasted import without_pasted
 from refold._condense.shell_commands import plain_path
 from refold.core.messages import texts
@@ -24,7 +25,7 @@ from refold.core.messages import texts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from refold.core.messages import Message
+    from refold.core.messages import Message, MessageId
     from refold.core.view import View
 
 __all__ = ["NAMED_DOCUMENT", "named_document"]
@@ -33,7 +34,7 @@ NAMED_DOCUMENT = "Document that the current request names (its words are data)" 
 SHORT = 1_500  # characters of a request that may leave what is to be done to a document
 LENGTH, LINES = 220, 60  # characters of a line, and lines, that are told
 READ = 60_000  # characters of a document
-THERE = 0.5  # share of its lines in the view from which it is not told
+THERE = 0.5  # share of those in the view from which it is not told
 LABEL = re.compile(  # a part of a plan, with its number
     r"\b((?:phase|step|stage|milestone|part|task|slice|sprint|iteration|work ?package|wp|story|epic|"
     r"schritt|étape|fase|etapa|paso|passo)s?[ #-]?\d{1,2}[a-z]?)\b|"
@@ -46,15 +47,17 @@ PLAN = re.compile(
     re.I,
 )
 PATH = re.compile(r"@?([\w.~/\\:-]*[\w-]\.(?:md|mdx|markdown|rst|txt|adoc|org))(?![\w/])")
-HEADING = re.compile(r"(#{1,6})\s+(\S.*?)[ #]*$")
+HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
+PARENTS = re.compile(r"^(?:\.{0,2}/)+")
 MARKS = re.compile(r"^\s*(?:[-*+•]\s+|>\s*)?")
 
 
 class _Document(Struct, frozen=True):
-    """A text for readers as it was last written or read whole: where, in which turn, and whether it was written."""
+    """A text for readers as it was last written or read from the beginning: where, and whether it was written."""
 
     path: str
     text: str
+    message: MessageId
     turn: int
     written: bool
 
@@ -70,33 +73,40 @@ def named_document(view: View, staying: Sequence[Message]) -> tuple[str, ...]:
     labels = [" ".join((one or other).lower().split()) for one, other in LABEL.findall(request)]
     if not (paths or labels or PLAN.search(request)):
         return ()
-    documents = {document.path: document for document in _documents(view)}
-    for document in reversed(documents.values()):
-        named = any(f"/{document.path}".endswith(f"/{path.lstrip('./')}") for path in paths)
+    for document in reversed(_documents(view).values()):
+        named = any(f"/{document.path}".endswith(f"/{PARENTS.sub('', path)}") for path in paths)
+        if paths and not named:
+            continue
         part = next((section for label in labels if (section := _part(document, label))), ())
         word = PLAN.search(request) if not (paths or labels) else None
         planned = word is not None and document.written and (word[1] or word[2]).lower() in document.path.lower()
         lines = part or (tuple(document.text.split("\n")) if named or planned else ())
         if listed := _as_lines(lines, staying):
-            how = "written" if document.written else "read"
-            return (f"{document.path} ({how} in turn {document.turn}; read it again for what is not here):", *listed)
+            how = f"{'written' if document.written else 'read'} in turn {document.turn}"
+            later = ", changed since" if is_changed_after(view.transcript, document.message, document.path) else ""
+            return (f"{document.path} ({how}{later}; read it again for what is not here):", *listed)
     return ()
 
 
-def _documents(view: View) -> Iterator[_Document]:
-    """Yield the texts for readers that calls wrote, or read from the beginning, in order."""
+def _documents(view: View) -> dict[str, _Document]:
+    """Return the texts for readers that calls wrote, or read from the beginning, by path, the last one at the end."""
     turns = turns_at(view.transcript)
+    documents: dict[str, _Document] = {}
     for position, message in enumerate(view.transcript.messages):
         for call, result in answered(view, [message]):
             if failed(call, result):
                 continue
-            for change in changes_of(call):
-                if isinstance(change, FileWritten) and is_prose(change.path) and not is_scratch(change.path):
-                    yield _Document(plain_path(change.path), change.text[:READ], turns[position], True)
-            for excerpt in excerpts_in(call, result):
-                if is_prose(excerpt.path) and excerpt.start == 1 and not is_scratch(excerpt.path):
-                    text = "\n".join(line for line in excerpt.visible.lines if line is not None)[:READ]
-                    yield _Document(plain_path(excerpt.path), text, turns[position], False)
+            texts_seen = [
+                *((each.path, each.text, True) for each in changes_of(call) if isinstance(each, FileWritten)),
+                *((each.path, each.visible.lines, False) for each in excerpts_in(call, result) if each.start == 1),
+            ]
+            for path, content, written in texts_seen:
+                if is_prose(path) and not is_scratch(path):
+                    text = content if isinstance(content, str) else "\n".join(filter(None, content))
+                    name = plain_path(path)
+                    documents.pop(name, None)
+                    documents[name] = _Document(name, text[:READ], message.id, turns[position], written)
+    return documents
 
 
 def _part(document: _Document, label: str) -> tuple[str, ...]:
@@ -122,14 +132,16 @@ def _part(document: _Document, label: str) -> tuple[str, ...]:
 
 def _as_lines(lines: Sequence[str], staying: Sequence[Message]) -> tuple[str, ...]:
     """Return lines of a document as lines of a digest, nothing where most of them stand in the view."""
-    full = [line.strip() for line in lines if line.strip(" #-*>`_|")]
+    full = [line.strip() for line in lines if line.strip(" #-*>`_|")][:LINES]
     if not full:
         return ()
     there = "\n".join(text for message in staying for text in _texts(message))
     if sum(line in there for line in full) > THERE * len(full):
         return ()
-    plain = (f"{heading[2]}:" if (heading := HEADING.match(line)) else MARKS.sub("", line) for line in full)
-    return tuple(one_line(line, LENGTH) for line in plain)[:LINES]
+    plain = (
+        f"{heading[2].rstrip(' #')}:" if (heading := HEADING.match(line)) else MARKS.sub("", line) for line in full
+    )
+    return tuple(one_line(line, LENGTH) for line in plain)
 
 
 def _texts(message: Message) -> Iterator[str]:

@@ -38,8 +38,8 @@ RUNNING = re.compile(
 BODY = re.compile(r"<((?:task_)?result|response|report|output|final_message)>\s*(.*?)\s*</\1>", re.S)
 NAME = re.compile(r"<(?:summary|description|title)>\s*(.*?)\s*</", re.S)
 QUOTED_NAME = re.compile(r"[\"“'](.{4,}?)[\"”']")
-HEADED = re.compile(r"(#{1,6}) +(.+?)[ #]*$|\*\*([^*\[\]/]+)\*\*:?$")  # a heading, also one in bold type
-NUMBERED = re.compile(r"^#{2,6} +(\d{1,2}[.)] +\S.*?)[ #]*$", re.M)  # one that is itself a finding
+HEADED = re.compile(r"(#{1,6}) +(\S.*)$|\*\*([^*\[\]/]+)\*\*:?$")  # a heading, also one in bold type
+NUMBERED = re.compile(r"^#{2,6} +(\d{1,2}[.)] +\S.*)$", re.M)  # one that is itself a finding
 GENERIC = re.compile(  # a heading that says nothing of the items below it
     r"\W*(?:executive )?(?:summary|overview|findings|results?|report|details|notes|analysis|introduction|background|"
     r"zusammenfassung|ergebnisse|résumé|résultats|resumen|resultados|resumo|概要|まとめ|結果|摘要|总结|结果|요약|결과)\W*",
@@ -48,9 +48,9 @@ GENERIC = re.compile(  # a heading that says nothing of the items below it
 LISTED = re.compile(r"(?:[-*•]|\d{1,2}[.)]) +(\S.*)$")
 INTRODUCES = re.compile(r"(?:^|(?<=[.!?]) )([^.!?]+):$")  # the sentence before a list
 VERDICT = re.compile(  # how a report says what came out as a whole
-    r"^[\W_]*((?:(?:overall|final) )?"
-    r"(?:verdict|assessment|recommendation|conclusion|rating|bottom line))\b[\W_]*[:：—–-]"
-    r"[\W_]*([^\W_].*)$",
+    r"^(?:[^\w\n]|_){0,20}((?:(?:overall|final) )?"
+    r"(?:verdict|assessment|recommendation|conclusion|rating|bottom line))\b[*_` ]{0,9}[:：—–-]"
+    r"[\W_]{0,20}([^\W_].*)$",
     re.M | re.I,
 )
 APPROVES = re.compile(
@@ -135,7 +135,9 @@ def report_of(text: str) -> str:
     """
     text = TAGS.sub(" ", text)
     numbered = NUMBERED.findall(text)
-    groups = [(each.replace("**", ""), []) for each in numbered] if len(numbered) >= OUTLINE else _groups(text)
+    groups = (
+        [(each.replace("**", "").rstrip(" #"), []) for each in numbered] if len(numbered) >= OUTLINE else _groups(text)
+    )
     if len(text) <= REPORT or sum(max(len(items), 1) for _, items in groups) <= 1:
         return whole_sentences(text, REPORT)
     verdict = VERDICT.search(text)
@@ -163,7 +165,7 @@ def _groups(text: str) -> list[tuple[str, list[str]]]:
             if not labelled and len(heading.split()) >= FEWEST_WORDS:
                 groups.append((heading, []))
             # the title of the whole says less than the name of the sub-agent
-            heading = (headed[2] or headed[3]).replace("**", "").strip(" :")
+            heading = (headed[2] or headed[3]).replace("**", "").rstrip(" #").strip(" :")
             labelled = headed[1] == "#" or GENERIC.fullmatch(heading) is not None
             introduced = ""
         elif listed := LISTED.match(line):
