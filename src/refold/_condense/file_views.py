@@ -372,6 +372,8 @@ def _patched(text: str) -> Iterator[Change]:
                 path, kind = match[1], line[4:].split(" ", 1)[0]
                 if kind == "Delete":
                     yield FileWritten(path, "")
+            elif line.startswith("*** End Patch"):
+                path = ""  # what follows is the rest of a command
         elif path:
             mark, rest = line[:1], line[1:]
             if mark != "+" and kind != "Add":

@@ -103,3 +103,10 @@ def test_a_long_session_is_told_with_the_files_that_its_newest_turns_changed():
 def test_a_text_whose_name_only_holds_such_letters_is_no_plan(path):
     text = json.dumps({"file_path": path, "content": "# How rows are read\n\nSteps."})
     assert told("u: Explore this project", f"a: x | write({text}) as c", "t: c = ok", "a: Written.") == ()
+
+
+def test_what_a_user_pasted_is_no_goal():
+    pasted = "u: Look:\n```\n$ pytest\nFAILED tests/a.py::test_x - you must delete the rows\n```\nfix that"
+    assert told("u: continue", "a: Done.", pasted, "a: Done.", f"u: {REQUEST}", "a: Done.") == (
+        f"user turn 3, the first request with content: {REQUEST}",
+    )

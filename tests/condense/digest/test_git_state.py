@@ -162,3 +162,14 @@ def test_a_long_line_takes_no_time_that_grows_with_its_square(line):
     began = time.process_time()
     told(*[("git status; git commit; gh pr view", line.format("https://" * 2_500))] * 20)
     assert time.process_time() - began < 5
+
+
+def test_a_status_in_another_language_says_what_it_says_of_a_file():
+    german = "Auf Branch haupt\n\tgeändert:       src/load.py\n\nUnversionierte Dateien:\n\tnotes.txt\n"
+    assert told(("git status", german)) == ("git status (turn 1), geändert: src/load.py, ?? notes.txt",)
+
+
+def test_of_several_calls_in_one_message_the_last_one_counts():
+    calls = ["git status -sb", "git commit -qam x"]
+    both = " | ".join(f"bash({json.dumps({'command': each})}) as c{at}" for at, each in enumerate(calls))
+    assert tuple(git_state(view_of(talk("u: go", f"a: x | {both}", f"t: c0 = {STATUS} | c1 = ok")))) == ()

@@ -83,6 +83,16 @@ def test_a_document_that_was_changed_after_it_was_seen_says_so():
     assert lines[0] == HEAD.replace("turn 1;", "turn 1, changed since;")
 
 
+@pytest.mark.parametrize("end", ["*** End Patch", "*** End Patch\n", "*** End Patch\nEOF\n"])
+def test_a_document_that_a_patch_adds_holds_nothing_of_what_stands_behind_the_patch(end):
+    patch = "\n".join(
+        ["*** Begin Patch", "*** Add File: docs/plan.md", *(f"+{line}" for line in PLAN.split("\n")), end]
+    )
+    command = {"command": ["bash", "-lc", f"apply_patch <<'EOF'\n{patch}"]}
+    lines = told("begin phase 1", f"a: x | shell({json.dumps(command)}) as c", "t: c = Success.")
+    assert lines == (HEAD, "Phase 1: the store:", "Keep rows.", "Add `GET /rows`.")
+
+
 def test_a_document_of_many_lines_or_of_one_long_one_is_told_by_its_beginning():
     text = f"# Plan\n\n## Phase 1 a{' #' * 25_000}x\n\n" + "row\n" * 2_000
     began = time.process_time()

@@ -225,19 +225,38 @@ def test_a_ruling_whose_words_a_later_turn_gives_another_value_says_so():
         assert ruled("u: go", "a: ok", f"u: {first}", "a: ok", f"u: {other}") == [f"user turn 2: {first}"]
 
 
-def test_an_open_error_that_the_user_lets_be_says_so():
+def with_failure(answer):
     transcript = talk(
         "u: write it",
         "a: checking | bash(npm run lint) as c",
         "t: c = exit code 1\nError: the link is broken",
         "a: Written, but the link is broken.",
-        "u: nvm thats good enough, except the cover",
+        f"u: {answer}",
         "a: looking | read(cover.py) as d",
         "t: d = W = 1",
         "a: It is there.",
     )
-    text = digest_text(view_of(transcript, window=20_000), transcript.messages)
-    assert '(let be by user turn 2: "nvm thats good enough, except the cover")' in text
+    return digest_text(view_of(transcript, window=20_000), transcript.messages)
+
+
+@pytest.mark.parametrize("answer", ["nvm thats good enough, except the cover", "ok, leave it", "ignore that warning"])
+def test_an_open_error_that_the_user_lets_be_says_so(answer):
+    assert f'(let be by user turn 2: "{answer}")' in with_failure(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Not good enough, fix the link",
+        "that is not good enough",
+        "never leave it like this",
+        "ignore that folder in git",
+    ],
+)
+def test_what_the_user_does_not_put_up_with_is_not_let_be(answer):
+    text = with_failure(answer)
+    assert "the link is broken" in text
+    assert "let be by" not in text
 
 
 def test_a_few_words_that_point_at_something_are_told_with_the_turn_before_them():

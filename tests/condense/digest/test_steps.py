@@ -61,5 +61,10 @@ def test_a_failure_of_a_step_that_went_well_later_says_so():
     assert steps(view_of(talk(*WORK, *well)))[1] == (
         "turn 1: Now the tests: `python -m pytest -q tests/test_index.py` → failed: 1 failed (went well later)"
     )
+    before = ("u: go", "a: Now the tests. | bash(pytest) as a", "t: a = 3 passed", "a: x | bash(pytest) as b")
+    (line,) = steps(view_of(talk(*before, "t: b = 1 failed")))
+    assert line.endswith("`pytest` → failed: 1 failed")
+    (line,) = steps(view_of(talk(*before[:2], "t: a = 1 failed", before[3], "t: b = 3 passed")))
+    assert "went well later" not in line
     other = ("a: The index is mended. | bash(ruff check .) as d", "t: d = exit code 0")
     assert steps(view_of(talk(*WORK, *other)))[1].endswith("failed: 1 failed")

@@ -101,7 +101,7 @@ PROPOSES = re.compile(
 )
 # How an answer asks without a question mark for a choice: "Say which granularity, and I'll rebase."
 CHOOSE = re.compile(
-    r"\b(?:say|tell me|let me know|pick|choose|decide|sag(?: mir)?|dis-moi|dites-moi|dime|decide|diga)\b[^.!?\n]{0,20}"
+    r"\b(?:say|tell me|let me know|pick|choose|decide|sag(?: mir)?|dis-moi|dites-moi|dime|diga)\b[^.!?\n]{0,20}"
     r"\b(?:which|what|whether|how|where|if|one|welche\w*|was|ob|quel\w*|lequel|si|cuál|qué|qual|que)\b",
     re.I,
 )

@@ -20,6 +20,7 @@ from refold._condense.digest.open_items import base_name
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.turns import turn_numbers
 from refold._condense.file_views import is_scratch
+from refold._condense.pasted import without_pasted
 from refold.core._speakers import is_recap, is_turn, speech
 
 if TYPE_CHECKING:
@@ -86,8 +87,8 @@ def direction(transcript: Transcript) -> Iterator[str]:
     numbers = turn_numbers(transcript)
     if loaded := _loaded(transcript, turns[0]):
         yield f"user turn {numbers[turns[0].id]}, `{one_line(own_text(turns[0]), LENGTH)}`: {loaded}"
-    if telling := next((turn for turn in turns[1:] if not (_is_bare(own_text(turn).strip()) or goes_on(turn))), None):
-        words = _with_wish(own_text(telling))
+    if telling := next((turn for turn in turns[1:] if not (_is_bare(_own_words(turn)) or goes_on(turn))), None):
+        words = _with_wish(_own_words(telling))
         yield f"user turn {numbers[telling.id]}, the first request with content: {words}"
     plan = next(
         (
@@ -126,6 +127,11 @@ def come_to(transcript: Transcript) -> Iterator[str]:
     names = [base_name(each.path) for each in sorted(changed, key=lambda each: -each.edits)]
     if names:
         yield f"{COME_TO}turns {first} to {last} changed {', '.join(dict.fromkeys(names[:NAMED]))}"
+
+
+def _own_words(turn: Message) -> str:
+    """Return the words of a turn without what the user pasted from elsewhere."""
+    return without_pasted(own_text(turn)).strip()
 
 
 def _is_thin(turn: Message) -> bool:

@@ -56,8 +56,8 @@ EDITS_BACK = 12  # edits of a file, the newest, before which something may be sa
 STEM = 4  # letters of a file's name without its ending that mean the file where they stand in a sentence
 COMMITTED = re.compile(r"^\[[^\]\n]+ [0-9a-f]{7,40}\] (.+)$", re.M)  # what Git says of a commit
 FEW = 4  # files of a commit whose subject is told of each
-ADDS_ALL = re.compile(r"\bgit(?: -[cC] \S+)* (?:add (?:-A|-u|--all|\.(?:\s|$))|commit (?:-\w*a|--all))")
-ADDED = re.compile(r"\bgit(?: -[cC] \S+)* add (?!-)([^&|;\n]+)")  # what a command adds to the next commit
+ADDS_ALL = re.compile(r"\bgit(?: -[cC] \S+){0,4} (?:add (?:-A|-u|--all|\.(?:\s|$))|commit (?:-\w*a|--all))")
+ADDED = re.compile(r"\bgit(?: -[cC] \S+){0,4} add (?!-)([^&|;\n]+)")  # what a command adds to the next commit
 SUBSTITUTES = re.compile(r"(?<![\w/])s([|/#@,!])((?:\\.|(?!\1).)+)\1((?:\\.|(?!\1).)*)\1")  # of sed
 BLOCK = re.compile(
     r"^([ \t]*)[\"']?([A-Za-z_$][\w.$-]*)[\"']?[ \t]*:[ \t]*[{\[|>&]?[ \t]*$", re.M

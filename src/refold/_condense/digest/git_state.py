@@ -36,18 +36,18 @@ GIT = re.compile(r"\b(?:git|gh pr|glab mr)\b")
 SHORT_BRANCH = re.compile(r"## (?:No commits yet on )?(HEAD \(no branch\)|\S+?)(?:\.\.\.(\S+))?(?: \[([^\]]+)\])?")
 SHORT_FILE = re.compile(r"(?!  )[ MADRCUT?!]{2} (\S.*)")
 LONG_BRANCH = re.compile(r"On branch (\S+)")
-LONG_FILE = re.compile(r"\t(?:(modified|new file|deleted|renamed|both modified): +)?(\S.*)")
+LONG_FILE = re.compile(r"\t(?:([^\W\d_][\w ]{1,30}): +)?(\S.*)")
 LETTERS = {"modified": "M", "new file": "A", "deleted": "D", "renamed": "R", "both modified": "UU", "": "??"}
 CLEAN = re.compile(r"nothing to commit, working tree clean|nothing added to commit")
-ASKS = re.compile(r"\bgit(?: -[cC] \S+)* status\b")
-COMMITS = re.compile(r"\bgit(?: -[cC] \S+)* commit\b")
+ASKS = re.compile(r"\bgit(?: -[cC] \S+){0,4} status\b")
+COMMITS = re.compile(r"\bgit(?: -[cC] \S+){0,4} commit\b")
 CHANGES = re.compile(
-    r"\bgit(?: -[cC] \S+)* "
+    r"\bgit(?: -[cC] \S+){0,4} "
     r"(?:commit|checkout|switch|stash|rebase|reset|merge|pull|restore|clean|cherry-pick|revert|am)\b"
 )
-SWITCHES = re.compile(r"\bgit(?: -[cC] \S+)* (?:checkout|switch)\b(?![^|&;\n]* -- )")
+SWITCHES = re.compile(r"\bgit(?: -[cC] \S+){0,4} (?:checkout|switch)\b(?![^|&;\n]* -- )")
 STAYED = re.compile(r"^(?:Updated \d+ path|Already on )", re.M)  # what else it prints than where it switched to
-PUSHES = re.compile(r"\bgit(?: -[cC] \S+)* push\b")
+PUSHES = re.compile(r"\bgit(?: -[cC] \S+){0,4} push\b")
 NOT_PUSHED = re.compile(r" --dry-run\b| -n\b")
 PUSHED = re.compile(r"^ *(?:[+*] )?(?:\[new branch\]|[0-9a-f]{7,}\.{2,3}[0-9a-f]{7,}) +(\S+ -> \S+)", re.M)
 FETCHED = re.compile(r"^From \S(?s:.*?)(?:^To (?=\S)|\Z)", re.M)  # what stands above the remote that is pushed to
@@ -170,7 +170,7 @@ def _seen(view: View) -> _Seen:
     seen = _Seen()
     messages = view.transcript.messages
     for position in range(max(len(messages) - BACK, 0), len(messages)):
-        for call, result in answered(view, [messages[position]]):
+        for call, result in reversed([*answered(view, [messages[position]])]):
             wrong = failed(call, result)
             if not wrong and any(not is_scratch(path) for path in writes(call)):
                 seen.edit = position
@@ -203,7 +203,7 @@ def _statuses(text: str, branch: str) -> Iterator[_Status]:
             files.append(one_line(f"{line[:2].strip()} {short[1]}", LENGTH))
         elif long := LONG_FILE.fullmatch(line):
             status = status or _Status(branch)
-            files.append(one_line(f"{LETTERS[long[1] or '']} {long[2]}", LENGTH))
+            files.append(one_line(f"{LETTERS.get(label := long[1] or '', f'{label}:')} {long[2]}", LENGTH))
         elif status is None and CLEAN.match(line):
             status = _Status(branch)
     if status is not None:

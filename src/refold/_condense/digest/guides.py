@@ -96,7 +96,7 @@ def _guides(view: View) -> dict[str, str]:
     for message in view.transcript.messages:
         if is_recap(message):
             guides[OF_SUMMARY] = "\n".join(texts(message))[:READ]
-        for call, result in answered(view, [message]):
+        for call, result in reversed([*answered(view, [message])]):
             if failed(call, result):
                 continue
             for excerpt in excerpts_in(call, result):

@@ -93,7 +93,7 @@ def _documents(view: View) -> dict[str, _Document]:
     turns = turns_at(view.transcript)
     documents: dict[str, _Document] = {}
     for position, message in enumerate(view.transcript.messages):
-        for call, result in answered(view, [message]):
+        for call, result in reversed([*answered(view, [message])]):
             if failed(call, result):
                 continue
             texts_seen = [

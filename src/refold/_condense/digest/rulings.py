@@ -203,8 +203,11 @@ STARTS = re.compile(  # what was set out before it is to be made
 SECTION = 260  # characters of a section of a plan that is accepted
 DESIGN = 500  # characters of an answer that sets out what is to be made
 WAIVES = re.compile(  # how a turn begins that lets a fault be
-    r"^(?:\w+[\s,.!…]+){0,3}(?:(?:that|this|it)(?:['’]?s| is) )?(?:good enough|never ?mind|nvm|leave it|"
-    r"ignore (?:it|that|this)|no matter|egal|passt so|reicht so|peu importe|laisse tomber|da igual|déjalo|tanto faz|"
+    r"^(?!(?:\w+[\s,.!…]+){0,3}(?:not|never(?! ?mind)|hardly|barely|nicht|pas|jamais|nunca|nie)\b)"
+    r"(?:\w+[\s,.!…]+){0,3}(?:(?:that|this|it)(?:['’]?s| is) )?(?:good enough|never ?mind|nvm|"
+    r"leave it(?! (?:to|out|in|on|at|running|open)\b)|"
+    r"ignore (?:it|that|this)(?= *(?:$|[.,;!…—-]|for now|and\b|\w*(?:error|fail|warning|test)))|"
+    r"no matter|egal|passt so|reicht so|peu importe|laisse tomber|da igual|déjalo|tanto faz|"
     r"deixa|неважно)\b|"
     r"^(?:このままでいい|没关系|算了|괜찮아)",
     re.I,

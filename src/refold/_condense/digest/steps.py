@@ -22,7 +22,7 @@ from refold._condense.digest.turns import turns_at, turns_in_work
 from refold._condense.file_views import took_effect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from refold._condense.digest.targets import Target
     from refold.core.messages import ToolCall, ToolResult
@@ -84,18 +84,35 @@ def _steps(view: View) -> Iterator[_Step]:
         words = "" if no_work(prose(messages[position]).strip()) else announced(messages[position], WORDS)
         if words or not start or turns[places[start - 1]] != turns[position]:
             step = _Step(turns[position], words)
-            for place in places[start:end]:
-                for call, result in reversed([*answered(view, [messages[place]])]):
-                    _note(step, view, place, call, result, passed)
+            done = [
+                (place, call, result)
+                for place in places[start:end]
+                for call, result in reversed([*answered(view, [messages[place]])])
+            ]
+            solved = _solved(done, passed)
+            for number, (place, call, result) in enumerate(done):
+                _note(step, view, place, call, result, solved=number in solved)
             yield step
             end = start
 
 
-def _note(step: _Step, view: View, position: int, call: ToolCall, result: ToolResult, passed: list[Target]) -> None:
+def _solved(done: Sequence[tuple[int, ToolCall, ToolResult]], passed: list[Target]) -> set[int]:
+    """Return which calls failed that went well later, in these or in `passed`, to which those are added that passed."""
+    solved: set[int] = set()
+    for number, (_, call, result) in reversed([*enumerate(done)]):
+        if not failed(call, result):
+            passed += targets_of(call)
+            continue
+        target = target_of(call)
+        same = (each for each in passed if not target.once or each.written == target.written)
+        if any(each.covers(target) for each in same):
+            solved.add(number)
+    return solved
+
+
+def _note(step: _Step, view: View, position: int, call: ToolCall, result: ToolResult, *, solved: bool) -> None:
     """Take a call into a step: what it changed, or what it ran and how that ended, also later where it failed."""
     wrong, target = failed(call, result), target_of(call)
-    if not wrong:
-        passed += targets_of(call)
     if not wrong and took_effect(call, result):
         for path in writes(call):
             name = path.replace("\\", "/").rsplit("/", 1)[-1]
@@ -109,6 +126,4 @@ def _note(step: _Step, view: View, position: int, call: ToolCall, result: ToolRe
     command = one_line((target.written or call_line(call)).replace("`", "'"), ENDED)
     if wrong or (is_shell(call) and (target.checks or len(target.written) <= ENDED)):
         how = one_line(ended(call, result), ENDED) if wrong or target.checks else ""
-        same = (each for each in passed if not target.once or each.written == target.written)
-        solved = wrong and any(each.covers(target) for each in same)
         step.runs[f"`{command}`"] = f"{how}{SOLVED}" if solved else how
