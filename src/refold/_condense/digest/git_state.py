@@ -122,10 +122,10 @@ class _Seen(Struct):
             self.branch = ""  # to a branch that is not printed
 
     def _take_pull(self, position: int, text: str) -> None:
-        shown = {address[1]: address[0] for address in PULL.finditer(text)}
-        if len(shown) > 1:  # a list of several
+        addresses = {address[1]: address[0] for address in PULL.finditer(text)}
+        if len(addresses) > 1:  # a list of several
             return
-        number, address = next(iter(shown.items()), ("", self.pull.address))
+        number, address = next(iter(addresses.items()), ("", self.pull.address))
         known = address == self.pull.address
         ended = ENDED.search(text)
         if ended and ended[2] and ended[2] != (number or address.rpartition("/")[2]):  # another one

@@ -82,10 +82,10 @@ def guide_rules(view: View, staying: Sequence[Message]) -> tuple[str, ...]:
         )
     )
     lines: dict[str, list[str]] = {}
-    told: set[str] = set()
+    taken: set[str] = set()
     for *_, path, rule in ranked:
-        if len(told) < MOST and len(lines.get(path, ())) < OF_ONE and rule not in told:
-            told.add(rule)
+        if len(taken) < MOST and len(lines.get(path, ())) < OF_ONE and rule not in taken:
+            taken.add(rule)
             lines.setdefault(path, []).append(whole_sentences(rule, LENGTH).rstrip(" .;"))
     return tuple(f"{path}: {'; '.join(rules)}" for path, rules in lines.items())
 
