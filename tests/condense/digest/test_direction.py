@@ -33,10 +33,24 @@ def test_where_the_first_request_has_no_content_the_first_that_has_some_is_the_g
 
 @pytest.mark.parametrize(
     "first",
-    ["Look at the store and then fix its index", "why does it fail?", "Fix the index of the store", REQUEST],
+    [
+        "Look at the store and then fix its index",
+        "Please look through the logs one after another, and tell me what stands out.",
+        "why does it fail?",
+        "Fix the index of the store",
+        REQUEST,
+    ],
 )
 def test_a_first_request_that_says_what_is_wanted_is_the_goal_alone(first):
     assert told(f"u: {first}", "a: Done.", f"u: {REQUEST}", "a: Done.") == ()
+
+
+def test_what_a_later_turn_replaced_is_not_the_goal():
+    first = "For the preview of the search index, use port 9469."
+    later = "I changed my mind about the preview of the search index: use 8964 instead."
+    assert told("u: Explore this project", "a: Done.", f"u: {first}", "a: Done.", f"u: {later}", "a: Done.") == (
+        f"user turn 3, the first request with content: {later}",
+    )
 
 
 def test_a_command_is_told_with_what_it_loaded():

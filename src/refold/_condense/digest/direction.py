@@ -21,6 +21,7 @@ from refold._condense.digest.previous import own_text
 from refold._condense.digest.turns import turn_numbers
 from refold._condense.file_views import is_scratch
 from refold._condense.pasted import without_pasted
+from refold._condense.replaced import replacements
 from refold.core._speakers import is_recap, is_turn, speech
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ LOOKS = re.compile(
     re.I,
 )
 MAKES = re.compile(  # what asks for more than a look
-    r"\b(?:then|and) (?:add|build|change|create|fix|implement|improve|make|refactor|remove|write|tell me how to)\b|"
+    r"\b(?:then|and) (?:add|build|change|create|fix|implement|improve|make|refactor|remove|write|tell (?:me|us)|"
+    r"(?:find|report|list|summari[sz]e)(?! out)|say)\b|"
     r"\b(?:und dann|puis|luego)\b|然后|それから",
     re.I,
 )
@@ -87,7 +89,9 @@ def direction(transcript: Transcript) -> Iterator[str]:
     numbers = turn_numbers(transcript)
     if loaded := _loaded(transcript, turns[0]):
         yield f"user turn {numbers[turns[0].id]}, `{one_line(own_text(turns[0]), LENGTH)}`: {loaded}"
-    if telling := next((turn for turn in turns[1:] if not (_is_bare(_own_words(turn)) or goes_on(turn))), None):
+    over = {each.message for each in replacements(transcript)}
+    telling = (turn for turn in turns[1:] if not (turn.id in over or _is_bare(_own_words(turn)) or goes_on(turn)))
+    if telling := next(telling, None):
         words = _with_wish(_own_words(telling))
         yield f"user turn {numbers[telling.id]}, the first request with content: {words}"
     plan = next(
