@@ -90,8 +90,8 @@ def direction(transcript: Transcript) -> Iterator[str]:
     if loaded := _loaded(transcript, turns[0]):
         yield f"user turn {numbers[turns[0].id]}, `{one_line(own_text(turns[0]), LENGTH)}`: {loaded}"
     over = {each.message for each in replacements(transcript)}
-    telling = (turn for turn in turns[1:] if not (turn.id in over or _is_bare(_own_words(turn)) or goes_on(turn)))
-    if telling := next(telling, None):
+    with_content = (turn for turn in turns[1:] if not (turn.id in over or _is_bare(_own_words(turn)) or goes_on(turn)))
+    if telling := next(with_content, None):
         words = _with_wish(_own_words(telling))
         yield f"user turn {numbers[telling.id]}, the first request with content: {words}"
     plan = next(
