@@ -208,9 +208,13 @@ class Fit(Struct, frozen=True):
         correct_markers(draft)
         if digest:
             staying = (message.id for message in draft.remaining())
-            counted = with_count(view, text, staying, view.goal_tokens - room_for_marks(view) - draft.total)
-            digest = view.insert("user", counted, Note("digest", *files), before=before)
-            draft.add(view.counter.message(digest.message))
+            free = view.goal_tokens - room_for_marks(view) - draft.total
+            text = with_count(view, text, staying, free)
+            counted = view.insert("user", text, Note("digest", *files), before=before)
+            # an estimate of a long text may grow by more than what it got
+            if (larger := view.counter.message(counted.message)) - size <= free:
+                digest = counted
+                draft.add(larger)
         marks = speaker_marks(draft, digest, view.goal_tokens - draft.total)
         return (digest, *marks) if digest else marks
 
