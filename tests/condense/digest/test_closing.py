@@ -54,11 +54,6 @@ def test_a_long_last_request_that_corrects_the_work_is_restated_in_part_with_the
     assert len(text) < 3_500
 
 
-def test_a_digest_with_no_room_to_restate_the_request_still_says_where_it_stands():
-    small = end("u: start", *WORK, limit=500)
-    assert small == "[End of the digest. The current request is user turn 1: it stands above.]"
-
-
 def test_a_small_digest_ends_with_the_bare_mark():
     assert end("u: start", *WORK, limit=300) == "[End of the digest]"
 

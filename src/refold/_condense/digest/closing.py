@@ -35,7 +35,7 @@ LEAST = 40  # tokens of a part that is worth to be restated
 UNFINISHED, BEFORE = 3, 160  # turns that lead to the request, and tokens of one that is told whole
 BEGINNING = 300  # characters of a longer one
 LONG_ADDRESS = re.compile(r"(https?://\S{40})\S{40,}")
-SMALL, BARE = 600, 400  # tokens of a digest that restates nothing, and of one that ends with the bare mark
+SMALL = 600  # tokens of a digest that ends with the bare mark
 
 
 def closing(view: View, staying: Sequence[Message], before: MessageId | None, limit: int) -> str:
@@ -44,12 +44,12 @@ def closing(view: View, staying: Sequence[Message], before: MessageId | None, li
     The digest stands before the message `before`, or before what stays of those behind it.
     """
     request = next((each for each in reversed(view.transcript.messages) if _asks(each)), None)
-    if request is None or limit < BARE:
+    if request is None or limit < SMALL:
         return f"{END}]"
     turn = turn_numbers(view.transcript).get(request.id)
     named = f"user turn {turn}" if turn else "a copy of a user turn"
-    text, room = own_text(request).strip(), min(int(limit * REQUEST_SHARE), MOST) if limit >= SMALL else 0
-    continued = _continued(view, request, room) if room else ()
+    text, room = own_text(request).strip(), min(int(limit * REQUEST_SHARE), MOST)
+    continued = _continued(view, request, room)
     position = next((at for at, each in enumerate(staying) if each.id == request.id), -1)
     last = position == len(staying) - 1  # or nothing stays
     mark = "Messages in full or shortened follow" if staying else f"The current request of the user is {named}"
@@ -69,7 +69,7 @@ def closing(view: View, staying: Sequence[Message], before: MessageId | None, li
     follows = (
         "The work on it follows" if above else "Messages from before it, the request itself and the work on it follow"
     )
-    room = min(int(limit * ABOVE_SHARE), room) if above else room
+    room = min(int(limit * ABOVE_SHARE), MOST) if above else room
     seen = above and view.counter.text(text) <= MOST  # a longer one, with what was pasted into it, begins far above
     answered = ", which the last message answers" if _answered(view.transcript, request) else ""
     restated = _restated(view, text, f"## {CURRENT} ({named}{answered}; {where})", room, whole=seen)
