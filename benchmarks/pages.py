@@ -58,12 +58,21 @@ SHAPE = 20  # answers that a cell of the questions is told of
 
 
 def of_files(paths: Sequence[Path], key: Callable[[dict[str, Any]], tuple[Any, ...]]) -> list[dict[str, Any]]:
-    """Return the rows of files of JSON lines; of rows with the same key the last one."""
+    """Return the rows of files of JSON lines, of rows with the same key the last one; end at what is no row."""
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for path in paths:
-        for line in path.read_text("utf-8").splitlines():
-            row = json.loads(line)
-            rows[key(row)] = row
+        try:
+            lines = path.read_text("utf-8").splitlines()
+        except OSError as error:
+            sys.exit(f"{path}: {error.strerror}")
+        for number, line in enumerate(lines, 1):
+            try:
+                row = json.loads(line)
+                rows[key(row)] = row
+            except (json.JSONDecodeError, KeyError, TypeError) as error:
+                sys.exit(f"{path}:{number}: no row that the benchmark writes with --json ({error})")
+        if not lines:
+            sys.exit(f"{path}: no rows")
     return list(rows.values())
 
 

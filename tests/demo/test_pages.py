@@ -35,6 +35,15 @@ def test_rows_of_a_later_file_replace_those_of_an_earlier_one(tmp_path):
     assert rows == [{"policy": "refold", "won": 2}, {"policy": "tail", "won": 1}]
 
 
+def test_a_file_without_rows_is_refused_by_its_place(tmp_path):
+    broken, empty = tmp_path / "broken.jsonl", tmp_path / "empty.jsonl"
+    broken.write_text('{"policy": "refold"}\n{"policy"')
+    empty.touch()
+    for path, words in ((broken, r"broken.jsonl:2: "), (empty, "no rows"), (tmp_path / "none.jsonl", "No such file")):
+        with pytest.raises(SystemExit, match=words):
+            pages.of_files([path], lambda row: (row["policy"],))
+
+
 def test_an_interval_is_over_sessions_and_not_over_cuts():
     assert pages.interval([("one", 0.5), ("one", 0.7)]) == "0.60"
     four = [(session, 0.5 + 0.1 * (place % 2)) for place, session in enumerate("abcd")]

@@ -6,6 +6,7 @@ import refold
 from refold._condense.pins import lost
 from refold._rules.pairing import GroupPairing
 from refold._rules.reasoning import SealedReasoning
+from refold.core.counting import CharCounter
 from refold.core.messages import (
     Image,
     Message,
@@ -22,7 +23,16 @@ from refold.core.transcript import Transcript
 from refold.stages.fit import Fit, unshrinkable
 from refold.testing import talk, view_of
 
+LEFT_OUT = "Left out in between"
 BODY = "\n".join(f"value_{n} = compute({n})" for n in range(60))
+
+
+class DearerCount(CharCounter, frozen=True):
+    """Takes a digest that counts what left for a text of another kind, all of which costs more."""
+
+    def message(self, message):
+        size = super().message(message)
+        return size + size // 4 if LEFT_OUT in text_of(message) else size
 
 
 def work(batches, body=BODY, first="u: Mend it. Never touch the vault."):
@@ -331,3 +341,11 @@ def test_a_window_is_met_whatever_loads_the_tools_of_later_calls():
     messages = [{"role": "user", "content": "Go."}, *work, *search, *called("s2", "crm", log), *called("s3", "sh", log)]
     for window in range(500, 1700, 40):
         assert refold.count(refold.compact(messages, budget=window, force=True).messages) <= window
+
+
+def test_a_count_of_what_left_that_makes_the_digest_dearer_than_its_room_is_not_told():
+    digest = digests(fitted(own_work(100), 13_000))[-1]
+    assert LEFT_OUT in digest
+    view = fitted(own_work(100), 13_000, counter=DearerCount(1))
+    assert view.tokens <= 13_000
+    assert LEFT_OUT not in digests(view)[-1]

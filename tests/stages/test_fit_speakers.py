@@ -41,11 +41,12 @@ def speakers(messages):
     return before
 
 
-def test_a_turn_that_was_joined_with_output_or_a_digest_is_marked():
+def test_a_turn_that_was_joined_with_output_or_a_digest_is_marked_and_the_newest_is_called_current():
     before = speakers(compacted(session(), 2_800))
     assert before[TURNS[0]] is None
     assert [before[turn]["text"] for turn in TURNS[1:3]] == ["[The user speaks: turn 2]", "[The user speaks: turn 3]"]
     assert before[TURNS[3]] is None  # the answer before the newest request stays
+    assert speakers(compacted(session(), 500))[TURNS[3]]["text"] == "[The user speaks: turn 4, the current request]"
 
 
 def test_where_messages_stay_apart_or_nothing_left_no_turn_is_marked():

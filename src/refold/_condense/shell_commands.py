@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 __all__ = [
+    "GIT",
     "argv_of",
     "displayed_by",
     "files_displayed",
@@ -17,6 +18,7 @@ __all__ = [
     "without_heredocs",
 ]
 
+GIT = r"\bgit(?: -[cC] \S+){0,4}"  # how a command of Git begins, with the options before its name
 LONGEST = 2_000  # characters of a command that are looked at; a longer one is a program of its own
 PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.M)
 RANGE = re.compile(r"^(\d+)(?:,(\d+|\$))?p$")

@@ -211,7 +211,7 @@ class Fit(Struct, frozen=True):
             free = view.goal_tokens - room_for_marks(view) - draft.total
             text = with_count(view, text, staying, free)
             counted = view.insert("user", text, Note("digest", *files), before=before)
-            # an estimate of a long text may grow by more than what it got
+            # with it a counter may take the text for one of another kind, all of which costs more
             if (larger := view.counter.message(counted.message)) - size <= free:
                 digest = counted
                 draft.add(larger)

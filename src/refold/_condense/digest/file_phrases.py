@@ -20,10 +20,11 @@ from refold._condense.call_outline import one_line
 from refold._condense.digest.announcements import SENTENCE, announces, points_back, whole_sentences
 from refold._condense.digest.conclusions import LEADS, prose
 from refold._condense.digest.definitions import defined_in, is_prose
+from refold._condense.digest.git_state import COMMITTED
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.turns import turn_ends, turns_at
 from refold._condense.file_views import FileWritten, TextReplaced, command_of, is_scratch
-from refold._condense.shell_commands import plain_path
+from refold._condense.shell_commands import GIT, plain_path
 from refold._text.secrets import holds_secret, names_secret
 from refold.core._speakers import is_turn
 from refold.core.messages import memoized
@@ -54,14 +55,12 @@ EDITS = re.compile(  # commands that change files in place
 BACK = 6  # messages before an edit in which it may be announced
 EDITS_BACK = 12  # edits of a file, the newest, before which something may be said of it
 STEM = 4  # letters of a file's name without its ending that mean the file where they stand in a sentence
-COMMITTED = re.compile(r"^\[[^\]\n]+ [0-9a-f]{7,40}\] (.+)$", re.M)  # what Git says of a commit
 FEW = 4  # files of a commit whose subject is told of each
-ADDS_ALL = re.compile(r"\bgit(?: -[cC] \S+){0,4} (?:add (?:-A|-u|--all|\.(?:\s|$))|commit (?:-\w*a|--all))")
-ADDED = re.compile(r"\bgit(?: -[cC] \S+){0,4} add (?!-)([^&|;\n]+)")  # what a command adds to the next commit
+ADDS_ALL = re.compile(rf"{GIT} (?:add (?:-A|-u|--all|\.(?:\s|$))|commit (?:-\w*a|--all))")
+ADDED = re.compile(rf"{GIT} add (?!-)([^&|;\n]+)")  # what a command adds to the next commit
 SUBSTITUTES = re.compile(r"(?<![\w/])s([|/#@,!])((?:\\.|(?!\1).)+)\1((?:\\.|(?!\1).)*)\1")  # of sed
-BLOCK = re.compile(
-    r"^([ \t]*)[\"']?([A-Za-z_$][\w.$-]*)[\"']?[ \t]*:[ \t]*[{\[|>&]?[ \t]*$", re.M
-)  # a key above others
+# A key above others.
+BLOCK = re.compile(r"^([ \t]*)[\"']?([A-Za-z_$][\w.$-]*)[\"']?[ \t]*:[ \t]*[{\[|>&]?[ \t]*$", re.M)
 SETTINGS = re.compile(r"\.(?:json[c5]?|toml|ya?ml|ini|cfg|conf|properties|env)$|(?:^|[/\\])\.env[\w.]*$", re.I)
 KEY = re.compile(
     r"^[ \t]*(?:export )?[\"']?([A-Za-z_$][\w.$-]*)[\"']?[ \t]*[:=][ \t]*(?![{\[|>&]?[ \t]*$)(.+?),?[ \t]*$", re.M
@@ -76,9 +75,8 @@ SQL = re.compile(r"\.sql$", re.I)
 NAMED = re.compile(r"(?<![\w.@~/\\:-])[\w.@~/\\:-]*[\w-]\.\w{1,8}(?![\w/\\])")  # what may be a path in a text
 LINK = re.compile(r"\[([^\[\]\n]*)\]\([^)\n]*\)")
 BULLET = re.compile(r"^\s*(?:[-*•|]|\d+[.)]|#{1,6})\s+")
-BEHIND = re.compile(
-    r"^[`*_'\")\]]*\s*(?:\([^()]*\)\s*)?(?::(?!\d)|[|–—]|-+>?|→)\s*[*_]*\s*(?=\w|[`*_\"'(])"
-)  # after a path
+# What stands between a path and the words on it.
+BEHIND = re.compile(r"^[`*_'\")\]]*\s*(?:\([^()]*\)\s*)?(?::(?!\d)|[|–—]|-+>?|→)\s*[*_]*\s*(?=\w|[`*_\"'(])")
 _VERBS = (  # of changes
     "add change update remove fix replace rename move create rewrite extract extend switch split merge convert drop "
     "delete refactor implement bump wire restore simplify correct rework adjust expand tighten document port route "
@@ -532,7 +530,8 @@ def _subjects(transcript: Transcript, files: Collection[FileWork]) -> dict[str, 
                 commands[call.call_id] = command
         for result in message.results:
             command = commands.get(result.call_id, "")
-            subjects = COMMITTED.findall(result.text[:LOOKED_AT]) if command else []
+            commits = COMMITTED.finditer(result.text[:LOOKED_AT]) if command else ()
+            subjects = [commit["subject"] for commit in commits]
             if not subjects:
                 continue
             every = ADDS_ALL.search(command) is not None

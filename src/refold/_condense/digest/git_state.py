@@ -19,39 +19,40 @@ from refold._condense.call_outline import one_line
 from refold._condense.digest.outcomes import answered, failed
 from refold._condense.digest.turns import turns_at
 from refold._condense.file_views import command_of, is_scratch
+from refold._condense.shell_commands import GIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from refold.core.view import View
 
-__all__ = ["STATUS", "git_state"]
+__all__ = ["COMMITTED", "STATUS", "git_state"]
 
 STATUS = "git status "  # how the line of a status begins
 BACK, TURNS = 400, 3  # messages at the end, and turns before the newest one, in which they are looked for
 READ, COMMAND = 20_000, 4_000  # characters of an output, and of a command
 LENGTH, LINE = 120, 1_000  # characters of a changed file, and of a line that may name one
 STATUSES, FILES = 3, 6  # branches whose status is told, and changed files that are named of each
-GIT = re.compile(r"\b(?:git|gh pr|glab mr)\b")
+READS = re.compile(r"\b(?:git|gh pr|glab mr)\b")
 SHORT_BRANCH = re.compile(r"## (?:No commits yet on )?(HEAD \(no branch\)|\S+?)(?:\.\.\.(\S+))?(?: \[([^\]]+)\])?")
 SHORT_FILE = re.compile(r"(?!  )[ MADRCUT?!]{2} (\S.*)")
 LONG_BRANCH = re.compile(r"On branch (\S+)")
 LONG_FILE = re.compile(r"\t(?:([^\W\d_][\w ]{1,30}): +)?(\S.*)")
 LETTERS = {"modified": "M", "new file": "A", "deleted": "D", "renamed": "R", "both modified": "UU", "": "??"}
 CLEAN = re.compile(r"nothing to commit, working tree clean|nothing added to commit")
-ASKS = re.compile(r"\bgit(?: -[cC] \S+){0,4} status\b")
-COMMITS = re.compile(r"\bgit(?: -[cC] \S+){0,4} commit\b")
+ASKS = re.compile(rf"{GIT} status\b")
+COMMITS = re.compile(rf"{GIT} commit\b")
 CHANGES = re.compile(
-    r"\bgit(?: -[cC] \S+){0,4} "
-    r"(?:commit|checkout|switch|stash|rebase|reset|merge|pull|restore|clean|cherry-pick|revert|am)\b"
+    rf"{GIT} (?:commit|checkout|switch|stash|rebase|reset|merge|pull|restore|clean|cherry-pick|revert|am)\b"
 )
-SWITCHES = re.compile(r"\bgit(?: -[cC] \S+){0,4} (?:checkout|switch)\b(?![^|&;\n]* -- )")
+SWITCHES = re.compile(rf"{GIT} (?:checkout|switch)\b(?![^|&;\n]* -- )")
 STAYED = re.compile(r"^(?:Updated \d+ path|Already on )", re.M)  # what else it prints than where it switched to
-PUSHES = re.compile(r"\bgit(?: -[cC] \S+){0,4} push\b")
+PUSHES = re.compile(rf"{GIT} push\b")
 NOT_PUSHED = re.compile(r" --dry-run\b| -n\b")
 PUSHED = re.compile(r"^ *(?:[+*] )?(?:\[new branch\]|[0-9a-f]{7,}\.{2,3}[0-9a-f]{7,}) +(\S+ -> \S+)", re.M)
 FETCHED = re.compile(r"^From \S(?s:.*?)(?:^To (?=\S)|\Z)", re.M)  # what stands above the remote that is pushed to
-COMMITTED = re.compile(r"^\[(\S{1,250})[^\]\n]{0,40} [0-9a-f]{7,40}\] ", re.M)
+# What Git says of a commit: "[main 1a2b3c4] subject", "[main (root-commit) 1a2b3c4] subject".
+COMMITTED = re.compile(r"^\[(?P<branch>[^\s\]]{1,250})[^\]\n]{0,40} [0-9a-f]{7,40}\] (?P<subject>.+)$", re.M)
 SWITCHED = re.compile(r"^(?:On branch |Switched to (?:a new )?branch ')([^\s'.]+(?:\.(?!\.)[^\s'.]+)*)", re.M)
 WORKTREE = re.compile(r"\bworktree add (?:-f |--force )?(?:-[bB] (\S+) )?(?!-)(\S+)(?: -[bB] (\S+))?")
 PULL = re.compile(r"https://[^\s\"']{1,200}/(?:pull|merge_requests)/(\d+)")
@@ -109,7 +110,7 @@ class _Seen(Struct):
 
     def take_changes(self, position: int, command: str, text: str) -> None:
         """Forget what a command replaces: the status of the branch that it is on, and which branch that is."""
-        committed = COMMITTED.findall(text)
+        committed = [commit["branch"] for commit in COMMITTED.finditer(text)]
         if CHANGES.search(command):
             for branch in (*committed, self.branch, ""):
                 self.statuses.pop(branch, None)
@@ -175,7 +176,7 @@ def _seen(view: View) -> _Seen:
             if not wrong and any(not is_scratch(path) for path in writes(call)):
                 seen.edit = position
             command = command_of(call)[:COMMAND] if is_shell(call) else ""
-            if not GIT.search(command):
+            if not READS.search(command):
                 continue
             if wrong:  # a part of it may have gone well
                 seen.take_changes(position, command, result.text[:READ])

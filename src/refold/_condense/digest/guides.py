@@ -16,7 +16,7 @@ from refold._condense.file_views import EditedInPlace, FileWritten, TextReplaced
 from refold._condense.shell_commands import plain_path
 from refold._text.text_cache import text_cache
 from refold.core._speakers import is_recap
-from refold.core.messages import Message, memoized, texts
+from refold.core.messages import Message, texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,16 +52,11 @@ STEPS = re.compile(  # what agents do that is hard to undo, or that is checked
     r"approv\w*|deploy\w*|release\w*|publish\w*|rm -rf|--no-verify|main|master)\b",
     re.I,
 )
-INSTALLED = re.compile(  # no project's own
-    r"/plugins/|^(?:~|/home/[^/]+|/Users/[^/]+|/root|[A-Za-z]:/Users/[^/]+)/\.", re.I
-)
-OF_OTHERS = re.compile(
-    r"(?:^|/)(?:node_modules|site-packages|vendor|third_party)/"
-)  # who work on a library that is used
+# Of no project itself: installed for the user, and of who work on a library that is used.
+INSTALLED = re.compile(r"/plugins/|^(?:~|/home/[^/]+|/Users/[^/]+|/root|[A-Za-z]:/Users/[^/]+)/\.", re.I)
+OF_OTHERS = re.compile(r"(?:^|/)(?:node_modules|site-packages|vendor|third_party)/")
 OF_SUMMARY = "summary of the earlier context"
-BEGINS = re.compile(  # how a line begins that is not the rest of another
-    r"\s*(?:[-*+•>|#]|\(?\d{1,2}[.)]\s|```|~~~)"
-)
+BEGINS = re.compile(r"\s*(?:[-*+•>|#]|\(?\d{1,2}[.)]\s|```|~~~)")  # a line that is not the rest of another
 ITEM = re.compile(r"^[\s>]*(?:[-*+•]|\(?\d{1,2}[.)]|#{1,6}|\|)?\s*(?:\[[ x]\]\s*)?")
 SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-ZÄÖÜÉ`*])|(?<=[。！])")
 LEAST_WORDS = 4
@@ -72,7 +67,7 @@ def guide_rules(view: View, staying: Sequence[Message]) -> tuple[str, ...]:
     guides = _guides(view)
     if not guides:
         return ()
-    there = "\n".join(_texts_of(message) for message in staying)
+    there = "\n".join(text.replace("**", "") for message in staying for text in texts(message))
     ranked = sorted(
         (
             (-strength, -number, place, path, rule)
@@ -122,11 +117,6 @@ def _changed(text: str, change: Change) -> str:
             return "\n".join(line for line in text.split("\n") if not change.touches(line))
         case _:
             return ""
-
-
-@memoized
-def _texts_of(message: Message) -> str:
-    return "\n".join((*texts(message), *(result.text for result in message.results))).replace("**", "")
 
 
 @text_cache

@@ -146,7 +146,6 @@ def _as_lines(lines: Sequence[str], staying: Sequence[Message]) -> tuple[str, ..
 
 def _texts(message: Message) -> Iterator[str]:
     yield from texts(message)
-    yield from (result.text for result in message.results)
     yield from (
         str(change.text) for call in message.calls for change in changes_of(call) if isinstance(change, FileWritten)
     )

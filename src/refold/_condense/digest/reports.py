@@ -77,7 +77,7 @@ def reports(view: View, staying: Sequence[Message]) -> tuple[str, ...]:
     asking: set[str] = set()
     names: set[str] = set()
     pairs = [(position, *pair) for position in range(len(messages) - 1, -1, -1) for pair in _pairs(view, position)]
-    there = "\n".join(text for message in staying for text in _texts_and_results(message)) if pairs else ""
+    there = "\n".join(text for message in staying for text in texts(message)) if pairs else ""
     for position, name, report in pairs:
         turn = turns[position]
         if any(known in name for known in names):
@@ -108,11 +108,6 @@ def _asks_for_changes(report: str) -> bool:
     """Tell whether the verdict of a report is that something has to be changed."""
     verdict = VERDICT.search(TAGS.sub(" ", report))
     return verdict is not None and not APPROVES.match(verdict[2]) and ASKS_FOR_CHANGES.search(verdict[2]) is not None
-
-
-def _texts_and_results(message: Message) -> Iterator[str]:
-    yield from texts(message)
-    yield from (result.text for result in message.results)
 
 
 @memoized

@@ -62,9 +62,8 @@ OK = re.compile(r"ok(?:ay)?(?![^\W_])", re.I)  # agrees, which `accepted` tells,
 SEVERAL = 2  # words of it that a longer sentence takes up which chooses
 NEGATES = re.compile(r"(?:no|nope|nah|not|nein|non|não|нет|いいえ|不|否|아니)(?![^\W_])|(?:いいえ|不|否|아니)", re.I)
 OR = re.compile(r"\b(?:or|oder|ou|o|или)\b|それとも|还是|아니면", re.I)
-ASSIGNS = re.compile(
-    r"\b(?:be|is|are|to|at|as|sei|ist|auf|est|sont|à|es|son|é|são)[ =:]+[\"'`]?\d|[=→:] ?\d", re.I
-)  # a value
+# A value.
+ASSIGNS = re.compile(r"\b(?:be|is|are|to|at|as|sei|ist|auf|est|sont|à|es|son|é|são)[ =:]+[\"'`]?\d|[=→:] ?\d", re.I)
 COMMON_WORDS = "that this with from should have will when where what your must need want like just then them they"
 COMMON = frozenset(COMMON_WORDS.split())
 CARRIED_OUT = " (carried out in its turn)"  # behind an order that holds for nothing that comes

@@ -17,7 +17,7 @@ from refold._condense.digest.conclusions import PLAN_ENDS, SUPPOSED, prose
 from refold._condense.digest.definitions import is_prose
 from refold._condense.digest.file_log import AGENTS, file_log
 from refold._condense.digest.findings import no_work
-from refold._condense.digest.git_state import STATUS, git_state
+from refold._condense.digest.git_state import COMMITTED, STATUS, git_state
 from refold._condense.digest.ledger import ALL_DONE, ledger
 from refold._condense.digest.open_items import LISTED_OPEN, open_items
 from refold._condense.digest.outcomes import (
@@ -35,6 +35,7 @@ from refold._condense.digest.targets import Target, target_of, targets_of
 from refold._condense.digest.task_lists import IN_PROGRESS, lists_tasks, newest_task_list
 from refold._condense.digest.turns import goes_on_at_once, turn_ends, turn_numbers, turns_at, turns_in_work
 from refold._condense.file_views import FileNames, command_of, is_scratch
+from refold._condense.shell_commands import GIT
 from refold._condense.text_calls import text_call
 from refold.core._speakers import is_turn
 from refold.core.messages import memoized, text_of, texts
@@ -97,17 +98,13 @@ NAMED_ONLY = re.compile(
     r"[\d.]{7,}) (?:is|are|remains?|gets?|was|were) (?:still |now )?blocked\b|`[^`]*block[^`]*`",
     re.I,
 )
-# What Git says of a commit and of the branch, in lines of their own.
-COMMITTED = re.compile(r"^\[[^\]\n]+ [0-9a-f]{7,40}\] .+$", re.M)
 # What rewrites commits, so that their ids are those of none any more, and how the newest is shown.
-REWRITES = re.compile(
-    r"\bgit(?: -[cC] \S+)* (?:rebase|reset|filter-branch|filter-repo)\b(?! (?:-q )?(?:--abort|HEAD(?![\w~^@])))"
-)
-LOGS = re.compile(r"\bgit(?: -[cC] \S+)* (?:log|rev-parse)\b(?!.*--(?:reverse|all)\b)")
+REWRITES = re.compile(rf"{GIT} (?:rebase|reset|filter-branch|filter-repo)\b(?! (?:-q )?(?:--abort|HEAD(?![\w~^@])))")
+LOGS = re.compile(rf"{GIT} (?:log|rev-parse)\b(?!.*--(?:reverse|all)\b)")
 LOGGED = re.compile(r"^(?:\* )?(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{7,40}\b.*", re.M)  # a number alone is no id
 NO_COMMIT = re.compile(r"^(?:nothing (?:added )?to commit|no changes added to commit)\b", re.M)
 COMMIT = re.compile(  # the part of a line of commands that commits
-    r"""\bgit(?: -[cC] \S+)* commit\b(?![-/])(?:'[^']*'|"(?:\\.|[^"\\])*"|[^'"|;&\n])*"""
+    rf"""{GIT} commit\b(?![-/])(?:'[^']*'|"(?:\\.|[^"\\])*"|[^'"|;&\n])*"""
 )
 BRANCH = re.compile(r"^(?:On branch \S+|Switched to (?:a new )?branch '[^'\n]+')$", re.M)
 # What harnesses say of a command that goes on in the background, and of one that has ended.
@@ -382,7 +379,7 @@ def _results_of_calls(view: View, listed: str) -> Iterator[str]:
             if not commit and "git " in command_of(call):
                 rewritten = rewritten or (REWRITES.search(command_of(call)) is not None and not failed(call, result))
                 if any(each.task == "git commit" for each in targets_of(call)) and not failed(call, result):
-                    committed = COMMITTED.findall(result.text) or _commits(call, result)
+                    committed = [line[0] for line in COMMITTED.finditer(result.text)] or _commits(call, result)
                     commit = f"last commit {turn}: {one_line(committed[-1], 140)}" if committed else ""
                     commit = (newest or f"{commit} (rewritten later)") if commit and rewritten else commit
                 elif not branch and (named := BRANCH.findall(result.text)):

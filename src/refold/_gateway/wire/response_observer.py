@@ -18,7 +18,7 @@ from msgspec import Raw, Struct
 
 from refold._gateway.upstream.response import UpstreamAborted
 from refold._gateway.wire.compression import Unreadable, decompressor
-from refold.core._json import Json, listing, mapping
+from refold.core._json import Json, listing, mapping, string
 from refold.errors import UsageError
 from refold.formats._streaming.openai_responses import BEGINNING
 from refold.formats._streaming.sse import Event, first_events, last_events
@@ -87,7 +87,7 @@ class _Event(Struct):
 
 
 class _Typed(Struct):
-    """An event that bears its name in its data alone."""
+    """The name of a long event that bears it in its data alone."""
 
     type: str | None = None
 
@@ -304,24 +304,19 @@ def _with_data(events: Iterator[Event]) -> Iterator[Event]:
     return (event for event in events if event.data is not None)
 
 
-def _type(data: bytes | None) -> str | None:
-    try:
-        return _typed(data or b"").type
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-
-
 def _is_silent(data: bytes, name: str = "") -> bool:
     """Tell whether an event has no content: it says that an answer begins, and by whom, or opens an empty part."""
-    kind = name or _type(data)
-    if kind in QUIET:
+    if name in QUIET:
         return True
-    if len(data) > LONGEST_SILENT:
-        return False
     try:
+        if len(data) > LONGEST_SILENT:
+            return not name and _typed(data).type in QUIET
         fields = mapping(_decode(data))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
+    kind = name or string(fields, "type")
+    if kind in QUIET:
+        return True
     match fields:
         case {"error": error} if error:
             return False
