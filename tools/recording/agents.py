@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from refold.testing.provider import ScriptedReply
@@ -81,6 +81,14 @@ def _codex(run: Run) -> Iterator[tuple[str, Path]]:
     yield "rollout.jsonl", session
 
 
+def _codex_exec(run: Run) -> Iterator[tuple[str, Path]]:
+    write_codex_settings(run)
+    file = run.home / "exec.jsonl"
+    exec_ = ("codex", "exec", "--json", "--skip-git-repo-check")
+    file.write_text(run.call(*exec_, TASK) + run.call(*exec_, "resume", "--last", QUESTION), encoding="utf-8")
+    yield file.name, file
+
+
 def _codex_edit(path: str, old: str, new: str) -> tuple[str, dict[str, str]]:
     return "exec_command", {"cmd": f"sed -i 's/{old}/{new}/' {path}"}
 
@@ -102,6 +110,14 @@ def _gemini_cli(run: Run) -> Iterator[tuple[str, Path]]:
     run.call("gemini", "--yolo", "--model", "gemini-2.5-pro", "--prompt", TASK)
     (session,) = run.files(".gemini/tmp/*/chats/*")
     yield "session.jsonl", session
+
+
+def _gemini_cli_stream(run: Run) -> Iterator[tuple[str, Path]]:
+    write_gemini_settings(run)
+    file = run.home / "stream.jsonl"
+    stream = ("gemini", "--yolo", "--model", "gemini-2.5-pro", "--output-format", "stream-json")
+    file.write_text(run.call(*stream, "--prompt", TASK), encoding="utf-8")
+    yield file.name, file
 
 
 def _opencode(run: Run) -> Iterator[tuple[str, Path]]:
@@ -213,6 +229,31 @@ LOOP = Tools(
     lambda command: ("run", {"command": command}),
     lambda path, old, new: ("run", {"command": f"sed -i 's/{old}/{new}/' {path}"}),
 )
+_CODEX = Agent(
+    "codex", "codex", "npm", ("@openai/codex",),
+    Tools(
+        lambda path: ("exec_command", {"cmd": f"cat {path}"}),
+        lambda command: ("exec_command", {"cmd": command}),
+        _codex_edit,
+    ),
+    _codex, {"OPENAI_API_KEY": "none", "CODEX_HOME": "{home}/.codex"},
+)  # fmt: skip
+_GEMINI_CLI = Agent(
+    "gemini-cli", "gemini-cli", "npm", ("@google/gemini-cli",),
+    Tools(
+        lambda path: ("read_file", {"file_path": path}),
+        lambda command: ("run_shell_command", {"command": command}),
+        lambda path, old, new: (
+            "replace",
+            {"file_path": path, "instruction": "Greet.", "old_string": old, "new_string": new},
+        ),
+    ),
+    _gemini_cli,
+    {
+        "GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": "{url}", "GEMINI_TELEMETRY_ENABLED": "false",
+        "GEMINI_CLI_TRUST_WORKSPACE": "true",
+    },
+)  # fmt: skip
 AGENTS = {
     agent.name: agent
     for agent in (
@@ -231,31 +272,10 @@ AGENTS = {
             },
             _claude_code_script,
         ),
-        Agent(
-            "codex", "codex", "npm", ("@openai/codex",),
-            Tools(
-                lambda path: ("exec_command", {"cmd": f"cat {path}"}),
-                lambda command: ("exec_command", {"cmd": command}),
-                _codex_edit,
-            ),
-            _codex, {"OPENAI_API_KEY": "none", "CODEX_HOME": "{home}/.codex"},
-        ),
-        Agent(
-            "gemini-cli", "gemini-cli", "npm", ("@google/gemini-cli",),
-            Tools(
-                lambda path: ("read_file", {"file_path": path}),
-                lambda command: ("run_shell_command", {"command": command}),
-                lambda path, old, new: (
-                    "replace",
-                    {"file_path": path, "instruction": "Greet.", "old_string": old, "new_string": new},
-                ),
-            ),
-            _gemini_cli,
-            {
-                "GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": "{url}", "GEMINI_TELEMETRY_ENABLED": "false",
-                "GEMINI_CLI_TRUST_WORKSPACE": "true",
-            },
-        ),
+        _CODEX,
+        replace(_CODEX, name="codex-exec", kind="codex-exec", record=_codex_exec),
+        _GEMINI_CLI,
+        replace(_GEMINI_CLI, name="gemini-cli-stream", kind="gemini-cli-stream", record=_gemini_cli_stream),
         Agent(
             "opencode", "opencode", "npm", ("opencode-ai",),
             Tools(
