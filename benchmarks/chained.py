@@ -152,10 +152,7 @@ def main() -> None:
     if options.rows:
         found = [convert(json.loads(line), Cycle) for line in options.rows.read_text("utf-8").splitlines()]
     else:
-        files = [path for path in recall.sources() if options.only in str(path)]
-        if not files:
-            sys.exit(f"no recorded sessions in {recall.SHARED / 'data'}; set REFOLD_SHARED")
-        files.sort(key=lambda path: -path.stat().st_size)
+        files = recall.files_of(options.only)
         for some in worked("files", cycles_of, files, names, options.folds, jobs=options.jobs):
             found += some
     print_rows(found, tables(found), as_json=options.json, width=190)

@@ -6,17 +6,23 @@
     python -m benchmarks.findable --by pointer                        the line that stands in place of an output
 
 Sessions are cut and compacted as in recall.py. For each identifier that the rest needs and the result does not contain, the
-query is the text and the arguments of the assistant's message that needs it, without the identifier itself. *hit@k*: one of
-the first k texts that the recall tool ranks contains it, wherever it stands in the text; *shown*: so do the excerpts that the
-tool returns in 4,000 tokens. Beside it stand plain rivals: BM25 over whole texts and over their lines, the newest text with the
-rarest word of the query, and the newest texts.
+query is the text and the values of the arguments of the assistant's message that needs it, up to 2,000 characters on either
+side of the identifier, without the identifier itself. *hit@k*: one of the first k texts that the recall tool ranks contains it
+or has it in its name, wherever it stands; *shown*: so do the excerpts that the tool returns in 4,000 tokens. Behind hit@5 stand
+its mean over sessions and the standard error of that. Beside it stand plain rivals: BM25 over whole texts and over their
+lines, the newest text with the rarest word of the query, and the newest texts.
 
-What is asked is partly unfair, and both figures are printed. *all* has every identifier. *names* leaves out numbers, of
-which most occur in a removed text by chance (an offset, a colour, a count of another thing), and what occurs in no removed
-text. By step, one query can stand for a dozen identifiers: a step that writes a report of 4,000 characters asks with the same
-words for each of them, and where an identifier stands behind the first 4,000 characters, without the words around it. So
-`--by near` asks with the 300 characters on either side, as an agent asks that misses one thing. By pointer the query is the
-whole first line that stands in place of an output, and a hit is that output or one of the same text.
+*all* is every identifier that a removed text contains. *names* are those that a search by words can be judged by. Of 32 misses
+that were read, most were numbers, which stand in a removed text by chance (an offset, a colour, a line number that `sed`
+prints). Of 33 others, 10 were names that many projects have (`dev/null`, `HEAD`, `Number.isFinite`), 4 had no other word of the
+step in the text that was looked for (the step read a file, and the query was what is left of its path), 8 stood behind the
+first 4,000 characters of a long step, which the query then was, and 11 were the ranking's. So *names* leaves out numbers, names
+that a removed text of another source contains too, and identifiers of which no text contains three words of the query, of three
+letters or more.
+
+By step, one query can stand for a dozen identifiers of one long step, so `--by near` asks with the 300 characters on either
+side, as an agent asks that misses one thing. By pointer the query is the whole first line that stands in place of an output,
+and a hit is that output or one of the same text.
 """
 
 from __future__ import annotations
@@ -25,49 +31,64 @@ import argparse
 import re
 from collections import Counter, defaultdict
 from math import log
-from pathlib import Path
-from statistics import mean
+from statistics import mean, stdev
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 import refold
-from benchmarks.recall import FEWEST, LEAST, Demand, _cuts, _tokens, sources
+from benchmarks.pool import worked
+from benchmarks.recall import FEWEST, Demand, _cuts, _tokens, files_of, sessions_of
 from refold import formats
 from refold._counting import counter_for
 from refold._recall.search import Asking, RemovedMessages
-from refold._salience.atoms import kind_of, names_of, spoken
+from refold._salience.atoms import kind_of, names_of
 from refold.core.edits import Rewrite
 from refold.core.messages import Text, text_of
 from refold.replay import _judge as judge
-from refold.transcripts import read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from refold.core.messages import Message
     from refold.core.plan import Plan
 
-QUERY = 4_000  # characters of a step's words that are asked with
-NEAR = 300  # characters on either side of an identifier that are
+STEP = 2_000  # characters on either side of an identifier that are asked with
+NEAR = 300  # by the words around it
 EACH = 12  # identifiers of one cut, spread over the rest; pointers too
 TOKENS = 4_000  # of an answer
 RANKS = (1, 5, 10)
+SHARED = 3  # words of a query that stand in a text that it can be judged by
 WORD = re.compile(r"\w+")
+LETTERS = re.compile(r"[^\W\d_]{3,}")
 SATURATION, LENGTH = 1.5, 0.75  # of the rivals' BM25: k1 and b as libraries have them
 
 
 class Answer(Struct, frozen=True):
-    """How one query was answered: by whom, the place of the first right text if there is one, and if it was shown."""
+    """How one query was answered: by whom, the place of the first right text if there is one, and if it was shown.
+
+    `fair` tells that the identifier is no number and that the right text has words of the query.
+    """
 
     ranker: str
+    session: str
+    wanted: str
     fair: bool
     rank: int | None
     shown: bool = False
 
 
+class Answered(Struct, frozen=True):
+    """The answers for the sessions of a source, and the names in what was removed from them."""
+
+    source: str
+    answers: list[Answer]
+    names: frozenset[str]
+
+
 def queries(
-    needed: dict[str, float], future: Sequence[Message], kept: Sequence[Message], *, near: bool = False
+    needed: dict[str, float], future: Sequence[Message], kept: Sequence[Message], around: int
 ) -> Iterator[tuple[str, str]]:
     """Yield identifiers that the future needs and the result lacks, each with the words of the step that needs it."""
     there = frozenset().union(*map(judge.atoms_in, kept))
@@ -75,14 +96,13 @@ def queries(
     for message in future:
         if message.role != "assistant":
             continue
-        words = "\n".join((text_of(message), *map(spoken, message.calls)))
+        words = "\n".join((text_of(message), *(text for call in message.calls for text in judge.strings_in(call))))
         for name in sorted(left & judge.atoms_in(message)):
             left.discard(name)
             pattern = rf"(?<!\w){re.escape(name)}(?!\w)"
             first = re.search(pattern, words)
-            start = max(first.start() - NEAR, 0) if near and first else 0
-            stop = first.end() + NEAR if near and first else None
-            query = re.sub(pattern, " ", words[start:stop])[:QUERY]
+            start, stop = (max(first.start() - around, 0), first.end() + around) if first else (0, 2 * around)
+            query = re.sub(pattern, " ", words[start:stop])
             if len(query.split()) > 1:
                 yield name, query
 
@@ -147,47 +167,58 @@ def main() -> None:
     asked.add_argument("--goals", default="25%,10%")
     asked.add_argument("--by", choices=("step", "near", "pointer"), default="step", help="what the query is made of")
     asked.add_argument("--only", default="", help="a part of the paths to run")
+    asked.add_argument("--jobs", type=int, help="processes; one a core by default")
     options = asked.parse_args()
+    files = files_of(options.only)
     for goal in options.goals.split(","):
-        answers: list[Answer] = []
-        for path in [path for path in sources() if options.only in str(path)]:
-            answers += _of_file(path, goal, options.policy, options.by)
-        groups = {"all": answers, "names": [answer for answer in answers if answer.fair]}
-        for group, some in groups.items() if options.by != "pointer" else [("all", answers)]:
-            for ranker in dict.fromkeys(answer.ranker for answer in some):
-                print(f"{goal}, by {options.by}, {group}: {_told(ranker, some)}")
+        results = [
+            result
+            for some in worked(f"files, {goal}", answered, files, goal, options.policy, options.by, jobs=options.jobs)
+            for result in some
+        ]
+        for line in _report(results, pointed=options.by == "pointer"):
+            print(f"{goal}, by {options.by}, {line}")
 
 
-def _told(ranker: str, answers: Sequence[Answer]) -> str:
-    mine = [answer for answer in answers if answer.ranker == ranker]
-    hits = [mean(answer.rank is not None and answer.rank < most for answer in mine) for most in RANKS]
-    told = ", ".join(f"hit@{most} {share:.2f}" for most, share in zip(RANKS, hits, strict=True))
-    shown = f", shown {mean(answer.shown for answer in mine):.2f}" if any(answer.shown for answer in mine) else ""
-    return f"{ranker}, {len(mine)} queries, {told}{shown}"
+def _report(results: Sequence[Answered], *, pointed: bool) -> Iterator[str]:
+    sources: dict[str, set[str]] = defaultdict(set)
+    for result in results:
+        for name in result.names:
+            sources[name].add(result.source)
+    groups = {"all": [answer for result in results for answer in result.answers]}
+    if not pointed:
+        groups["names"] = [answer for answer in groups["all"] if answer.fair and len(sources[answer.wanted]) == 1]
+    for group, some in groups.items():
+        for ranker in dict.fromkeys(answer.ranker for answer in some):
+            yield f"{group}: {ranker}, {_figures([answer for answer in some if answer.ranker == ranker])}"
 
 
-def _of_file(path: Path, goal: str, policy: str, by: str) -> Iterator[Answer]:
-    """Yield for each query on the sessions of a file how the recall tool and its rivals answer it."""
-    try:
-        sessions = read(path, lenient=True)
-    except refold.RefoldError:
-        return
+def _figures(answers: Sequence[Answer]) -> str:
+    hits = [mean(answer.rank is not None and answer.rank < most for answer in answers) for most in RANKS]
+    shares = ", ".join(f"hit@{most} {share:.2f}" for most, share in zip(RANKS, hits, strict=True))
+    by_session: dict[str, list[bool]] = defaultdict(list)
+    for answer in answers:
+        by_session[answer.session].append(answer.rank is not None and answer.rank < RANKS[1])
+    means = [mean(hits) for hits in by_session.values()]
+    error = f" ±{stdev(means) / len(means) ** 0.5:.2f}" if len(means) > 1 else ""
+    shown = f", shown {mean(answer.shown for answer in answers):.2f}" if any(answer.shown for answer in answers) else ""
+    return f"{len(answers)} queries, {shares}, hit@5 by session {mean(means):.2f}{error}{shown}"
+
+
+def answered(path: Path, goal: str, policy: str, by: str) -> list[Answered]:
+    """Return how the recall tool and its rivals answer each query on the sessions of a file."""
     counter = counter_for("gpt-4o")
-    for session in sessions:
-        messages = formats.read(formats.find(session.format), session.messages).messages
-        sizes = [counter.message(message) for message in messages]
-        if sum(sizes) < LEAST:
-            continue
+    found: list[Answered] = []
+    for _, name, session, messages, sizes in sessions_of(path, None):
         for cut in _cuts(messages, sizes):
             demand = Demand.of(messages[:cut], messages[cut:])
             if len(demand.names["all"]) < FEWEST:
                 continue
-            budget = _tokens(goal, sum(sizes[:cut]))
-            known = session.messages[:cut]
             try:
                 made = refold.compact(
-                    known, format=session.format, policy=policy, budget=budget, counter=counter, force=True
-                )
+                    session.messages[:cut], format=session.format, policy=policy, force=True, counter=counter,
+                    budget=_tokens(goal, sum(sizes[:cut])),
+                )  # fmt: skip
             except refold.RefoldError:
                 continue
             removed = RemovedMessages(messages[:cut], (made.plan,) if made.plan else (), counter)
@@ -195,15 +226,23 @@ def _of_file(path: Path, goal: str, policy: str, by: str) -> Iterator[Answer]:
                 every = list(pointers(messages[:cut], made.plan)) if made.plan else []
             else:
                 kept = formats.read(formats.find(session.format), made.messages).messages
-                every = list(queries(demand.needed, messages[cut:], kept, near=by == "near"))
-            yield from _answers(removed, every[:: max(len(every) // EACH, 1)][:EACH], pointed=by == "pointer")
+                every = list(queries(demand.needed, messages[cut:], kept, STEP if by == "step" else NEAR))
+            found.append(_answered(removed, every, name, pointed=by == "pointer"))
+    return found
 
 
-def _answers(removed: RemovedMessages, every: Sequence[tuple[str, str]], *, pointed: bool) -> Iterator[Answer]:
+def _answered(removed: RemovedMessages, every: Sequence[tuple[str, str]], session: str, *, pointed: bool) -> Answered:
     texts = [piece.text for piece in removed.pieces]
+    named = [f"{piece.name}\n{text}" for piece, text in zip(removed.pieces, texts, strict=True)]
+    # escapes of JSON undone, as where the demand was found: else the first name of a line has an n before it
+    names = [frozenset() if pointed else names_of(re.sub(r"\\[\\nrt\"]", " ", text)) for text in named]
+
+    def right_for(wanted: str) -> set[int]:
+        return {number for number, text in enumerate(texts) if (text == wanted if pointed else wanted in names[number])}
+
+    findable = [(wanted, query) for wanted, query in every if right_for(wanted)]
+    chosen = findable[:: max(len(findable) // EACH, 1)][:EACH]
     numbers = {id(piece): number for number, piece in enumerate(removed.pieces)}
-    named = [f"{piece.name}\n{piece.text}" for piece in removed.pieces]
-    names = [frozenset() if pointed else names_of(text) for text in texts]
     rankers: dict[str, Callable[[str], list[int]]] = {
         "refold": lambda query: [numbers[id(piece)] for piece in removed.ranked(query)],
         "BM25 of texts": by_bm25(named),
@@ -211,15 +250,20 @@ def _answers(removed: RemovedMessages, every: Sequence[tuple[str, str]], *, poin
         "rarest word": by_rarest(named),
         "newest": lambda _: list(range(len(texts) - 1, -1, -1)),
     }
-    for wanted, query in every:
-        right = {
-            number for number, text in enumerate(texts) if (text == wanted if pointed else wanted in names[number])
-        }
-        fair = pointed or (kind_of(wanted) != "number" and bool(right))
+    answers: list[Answer] = []
+    for wanted, query in chosen:
+        right = right_for(wanted)
+        shared = max(len(_words(query) & _words(named[number])) for number in right)
+        fair = pointed or (kind_of(wanted) != "number" and shared >= SHARED)
         for name, ranked in rankers.items():
             rank = next((place for place, number in enumerate(ranked(query)) if number in right), None)
             shown = name == "refold" and not pointed and wanted in names_of(removed.answer(Asking(query), TOKENS))
-            yield Answer(name, fair, rank, shown)
+            answers.append(Answer(name, session, wanted, fair, rank, shown))
+    return Answered(session.partition("/")[0], answers, frozenset().union(*names))
+
+
+def _words(text: str) -> set[str]:
+    return set(map(str.lower, LETTERS.findall(text)))
 
 
 if __name__ == "__main__":

@@ -131,6 +131,14 @@ def sources() -> list[Path]:
     return [path for agent in AGENTS for path in sorted((SHARED / "data" / agent).rglob("*")) if path.is_file()]
 
 
+def files_of(only: str) -> list[Path]:
+    """Return those of them whose path has a part; the longest first, so that no core waits for it at the end."""
+    files = [path for path in sources() if only in str(path)]
+    if not files:
+        sys.exit(f"no recorded sessions in {SHARED / 'data'}; set REFOLD_SHARED")
+    return sorted(files, key=lambda path: -path.stat().st_size)
+
+
 def identifiers(text: str) -> set[str]:
     """Return the identifiers of a text, and its quoted strings."""
     found = {name for pattern in PATTERNS for name in pattern.findall(text)}
@@ -486,10 +494,7 @@ def rows_of(path: Path) -> list[Run]:
 
 def measured(options: argparse.Namespace) -> list[Run]:
     """Return every run of every policy on every cut, on all cores."""
-    files = [path for path in sources() if options.only in str(path)]
-    if not files:
-        sys.exit(f"no recorded sessions in {SHARED / 'data'}; set REFOLD_SHARED")
-    files.sort(key=lambda path: -path.stat().st_size)  # the longest first, so that no core waits for it at the end
+    files = files_of(options.only)
     names = rivals.names() if options.policies == "all" else options.policies.split(",")
     found: list[Run] = []
     goals = options.goals.split(",")
