@@ -5,8 +5,9 @@ is a document of BM25 (Robertson and Zaragoza 2009). Who asks writes `loadItems`
 file where it has a path: so a word is looked for as it stands and by the words inside of it, which count less; a run of
 a script without blanks also by its pairs of signs. Two things are added to the score of a passage: the words that name
 its text (a path, a command), and a share of the score of the better passage beside it, since an answer often stands
-next to the words that lead to it. A text ranks by its best passage, behind others of its name lower than its score
-says, so that the first results are of several sources; of equal ones the newest is first.
+next to the words that lead to it. A text ranks by its best passage; behind others of its name lower than its score
+says, so that the first results are of several sources; and lower where its weight says that it is less likely to be
+what is looked for. Of equal ones the newest is first.
 """
 
 from __future__ import annotations
@@ -51,9 +52,13 @@ class Passage(Struct, frozen=True):
 
 
 class PassageIndex:
-    """Texts, oldest first, with the lines that name them, made ready to be asked several times."""
+    """Texts, oldest first, with the lines that name them, made ready to be asked several times.
 
-    def __init__(self, texts: Sequence[tuple[str, str]]) -> None:
+    A score is multiplied by the weight of its text, 1 where none are given.
+    """
+
+    def __init__(self, texts: Sequence[tuple[str, str]], weights: Sequence[float] = ()) -> None:
+        self._weights = weights or [1.0] * len(texts)
         self._names = [name for name, _ in texts]
         self._headings = [frozenset(terms_of(name)) for name in self._names]
         self._passages: list[tuple[int, int]] = []
@@ -83,6 +88,7 @@ class PassageIndex:
         for place, (number, line) in enumerate(self._passages):
             neighbors = [scores.get(at, 0.0) for at in (place - 1, place + 1) if self._same_text(at, number)]
             score = scores.get(place, 0.0) + NEIGHBOR * max(neighbors, default=0.0) + headings[number]
+            score *= self._weights[number]
             if score > 0 and (number not in passages or score > passages[number].score):
                 passages[number] = Passage(number, line, score)
         return self._varied(sorted(passages.values(), key=_order))

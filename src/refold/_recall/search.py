@@ -16,6 +16,7 @@ from msgspec import Struct
 from refold._condense.call_outline import call_line, one_line
 from refold._counting.token_cut import cut_to_tokens
 from refold._recall.ranking import PassageIndex
+from refold.core._json import decoded, strings_within
 from refold.core.edits import fold
 from refold.core.messages import File, Text, ToolCall, ToolResult
 
@@ -37,6 +38,8 @@ WORD = re.compile(r"[\w./:@+-]*\w")
 STATE = re.compile(r"\A\s*(?:- |\[?(?:parts of the output|output \w+(?::[^\]]*)?)\] )?", re.I)
 NOISE = frozenset({"the", "of", "and", "in", "to", "a", "lines", "line", "characters", "output", "cleared", "parts"})
 NAMING = 24  # words up to which a query may be the words of a pointer
+# Of a score, for what is no output of a tool: a step is written like the steps before it, and needs what they brought.
+OWN = 0.6
 WEAK = 0.3  # of the best score: what fits less is not shown
 SEVERAL = 4  # texts that share the room of an answer, where none is asked for by its name
 SHORT = 200  # characters up to which arguments of a call are not worth a piece of their own
@@ -58,12 +61,18 @@ class Asking(Struct, frozen=True):
 
 
 class RecordedText(Struct, frozen=True):
-    """A text of a conversation: the message it stands in, and one line that names it."""
+    """A text of a conversation: the message it stands in, and one line that names it.
+
+    `searched` is the text to search in; of the arguments of a call these are the values, without escapes. `own` is what
+    was said or called, and no output.
+    """
 
     place: int
     id: str
     name: str
     text: str
+    searched: str
+    own: bool = False
 
 
 class RecordedTexts:
@@ -117,7 +126,8 @@ class RecordedTexts:
 
     @cached_property
     def _index(self) -> PassageIndex:
-        return PassageIndex([(piece.name, piece.text) for piece in self.pieces])
+        weights = [OWN if piece.own else 1.0 for piece in self.pieces]
+        return PassageIndex([(piece.name, piece.searched) for piece in self.pieces], weights)
 
     def ranked(self, query: str) -> list[RecordedText]:
         """Return the texts that fit a query, the best first: those that it names, then those with a passage like it."""
@@ -225,14 +235,17 @@ def _pieces(place: int, message: Message, calls: dict[str, ToolCall]) -> Iterato
             case ToolResult() if part.text:
                 call = calls.get(part.call_id or part.name)
                 if call is None or not call.name.endswith(RECALLING):
-                    yield RecordedText(place, message.id, call_line(call, part), part.text)
+                    yield RecordedText(place, message.id, call_line(call, part), part.text, part.text)
             case ToolCall() if len(part.arguments) > SHORT:
-                yield RecordedText(place, message.id, f"arguments of {call_line(part)}", part.arguments)
+                values = "\n".join(strings_within(decoded(part.arguments))) or part.arguments
+                yield RecordedText(
+                    place, message.id, f"arguments of {call_line(part)}", part.arguments, values, own=True
+                )
             case Text() if part.text.strip() and not part.ours:
                 who = {"assistant": "words of the assistant", "user": "words of the user"}.get(message.role, "words")
-                yield RecordedText(place, message.id, who, part.text)
+                yield RecordedText(place, message.id, who, part.text, part.text, own=True)
             case File() if part.text:
-                yield RecordedText(place, message.id, f"file {one_line(part.name, 60)}", part.text)
+                yield RecordedText(place, message.id, f"file {one_line(part.name, 60)}", part.text, part.text)
             case _:
                 pass
 
