@@ -129,8 +129,8 @@ def test_a_line_before_the_first_is_the_first(originals):
     assert originals.answer(Asking("b.py", -3), 2_000) == originals.answer(Asking("b.py"), 2_000)
 
 
-def step(number, command, output):
-    function = {"name": "bash", "arguments": json.dumps({"command": command})}
+def step(number, tool, arguments, output):
+    function = {"name": tool, "arguments": json.dumps(arguments)}
     call = {"id": f"s{number}", "type": "function", "function": function}
     return [
         {"role": "assistant", "content": "", "tool_calls": [call]},
@@ -143,17 +143,15 @@ def removed_of(said):
     return RemovedMessages(messages, (hiding(messages, 0, len(messages)),), COUNTER)
 
 
-def test_what_a_step_is_like_stands_behind_the_output_that_has_its_words():
+def test_what_a_step_resembles_stands_behind_the_output_that_has_its_words():
     words = f"trace parser neighbors {'and what goes on there ' * 10}"
-    said = [*step(1, "cat all", f"the {words}"), *step(2, f"look at the {words}", "ok")]
-    best = removed_of(said).ranked("trace parser neighbors")
-    assert [text.name.split()[0] for text in best[:2]] == ["bash", "arguments"]
+    output = f"{words}, as one reads it in the file"
+    said = [*step(1, "bash", {"command": "cat all"}, output), *step(2, "ask", {"path": "a", "about": words}, "ok")]
+    assert removed_of(said).ranked("what of a trace has a parser for neighbors")[0].text == output
 
 
 def test_the_first_word_of_a_line_that_a_call_wrote_is_found():
-    said = [
-        *step(1, f"write it:\nnewest_total = 1\n{lines('x', 20)}", "ok"),
-        *step(2, f"other\n{lines('y', 20)}", "ok"),
-    ]
-    (found,) = removed_of(said).ranked("newest_total")
-    assert "newest_total" in found.text
+    text = f"first\nzebra = 1\n{lines('x', 20)}"
+    said = step(1, "write", {"path": "a.py", "content": text}, "ok")
+    (found,) = removed_of(said).ranked("zebra")
+    assert "zebra" in found.text
