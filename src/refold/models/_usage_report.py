@@ -22,6 +22,9 @@ ANSWER: Final = (
     *("completion_tokens", "output_tokens", "candidatesTokenCount", "outputTokens", "output", "completion"),
     "candidates_token_count",
 )
+TOOL_PROMPT: Final = ("toolUsePromptTokenCount", "tool_use_prompt_token_count")  # these two of Gemini's stand apart
+THOUGHTS: Final = ("thoughtsTokenCount", "thoughts_token_count")
+APART: Final = frozenset((*TOOL_PROMPT, *THOUGHTS))
 READ: Final = (
     *("cache_read_input_tokens", "cachedContentTokenCount", "cached_content_token_count", "cacheReadInputTokens"),
     *("cacheReadInputTokenCount", "cached_input_tokens", "prompt_cache_hit_tokens", "cacheRead", "cache_read"),
@@ -70,11 +73,13 @@ def reported(usage: object, provider: str | None = None) -> UsageReport:
     if prompt is None and answer is None:
         raise UsageError(f"no token figure in the usage report with the fields {sorted(map(str, usage))[:8]}")
     read, write = _cached(usage)
-    completion = (answer or 0) + (_first(usage, ("thoughtsTokenCount", "thoughts_token_count")) or 0)
-    size = (prompt or 0) + (_first(usage, ("toolUsePromptTokenCount", "tool_use_prompt_token_count")) or 0)
+    size, completion = prompt or 0, answer or 0
+    if not APART.isdisjoint(usage):
+        size += _first(usage, TOOL_PROMPT) or 0
+        completion += _first(usage, THOUGHTS) or 0
     if total != size + completion and _cache_apart(usage, provider):
         size += read + write
-    if _figure(usage, "aggregated_calls") not in {None, 0, 1} and total is not None:
+    if "aggregated_calls" in usage and _figure(usage, "aggregated_calls") not in {None, 0, 1} and total is not None:
         size = total
     return UsageReport(size, completion, read, write)
 

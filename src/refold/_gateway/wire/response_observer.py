@@ -52,6 +52,8 @@ LONGEST_SILENT = 4 * 1024  # bytes of an event that may have no content; Azure's
 NO_ANSWER = re.compile(rb'\s*(?:\[?\s*\{\s*"(?:error"|(?:type|object)"\s*:\s*"error").*)?', re.DOTALL)
 RESPONSE = b'"resp_'  # the id of a response of OpenAI's begins so
 FAILED = re.compile(rb'"status"\s*:\s*"failed"')  # a response that is whole and no answer
+TEXT = re.compile(rb'"(?:content|text)"\s*:\s*"[^"]')  # what the events of most streams begin to say
+NAMED = re.compile(rb"event: [^\r\n]*\n")
 EDGE = 1_024  # bytes at either end of a stream's beginning in which an error would stand
 REFUSED = frozenset({400, 413, 422, 429, 500, 503})  # statuses that hide a request that is too long
 _decode = msgspec.json.Decoder().decode
@@ -241,18 +243,15 @@ class ResponseObserver:
 
         Nearly all streams end so, and each request waits for this.
         """
-        for block in reversed(bytes(self._text).rsplit(b"\n\n", PLAIN)[1:]):
-            data = block
-            if block.startswith(b"event: "):
-                data = block[block.find(b"\n") + 1 :]
-            if not data.startswith(b"data: ") or CR in block or LF in data:
+        for block in reversed(self._text.rsplit(b"\n\n", PLAIN)[1:]):
+            name, _, data = block.partition(b"data: ")
+            if not data or CR in block or LF in data or not (not name or NAMED.fullmatch(name)):
                 if not block:
                     continue
                 return False
-            if BRACE in data or data is not block:
-                self._read(data[6:], "error" if block.startswith(b"event: error\n") else "")
-                if self._ended and self._usage:
-                    return True
+            self._read(data, "error" if name == b"event: error\n" else "")
+            if self._ended and self._usage:
+                return True
         return False
 
     def _read(self, data: bytes | bytearray, name: str) -> None:
@@ -360,7 +359,7 @@ def usual_beginning(answer: UpstreamResponse, reading: ResponseObserver) -> byte
         and first.find(b"response.", 0, EDGE) < 0
         and first.find(b"error", 0, EDGE) < 0
         and first.find(b"error", -EDGE) < 0
-        and not _is_silent(first.rsplit(b"\n\n", 2)[-2].removeprefix(b"data:"))
+        and TEXT.search(first)
     ):
         reading.feed(first)
         return first
