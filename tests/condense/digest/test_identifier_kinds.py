@@ -43,6 +43,16 @@ from refold.core.messages import ToolCall
         "git/ORIG_HEAD",
         "abc1234",
         "abcdef0123456789",
+        "0_0_30px_rgba",
+        "92px_1fr",
+        "ring-blue-500/20",
+        "w-2/3",
+        "3v0a3",
+        "S3-compatible",
+        "f3f9ff",
+        "粮食/饲料",
+        "運用に移行。works/books",
+        "self.symbols",
     ],
 )
 def test_words_that_lead_nowhere_are_no_identifiers(word):
@@ -52,7 +62,7 @@ def test_words_that_lead_nowhere_are_no_identifiers(word):
 @pytest.mark.parametrize(
     ("word", "lead", "kind"),
     [
-        ("src/store.py", "", "path"), ("store.py", "", "path"), ("home/me", "/", "path"), ("and/or", "", "words"), ("T1/T2", "", "words"), ("deep-clone/deep-merge", "", "words"),
+        ("src/store.py", "", "path"), ("store.py", "", "path"), ("home/me", "/", "path"), ("and/or", "", "words"), ("T1/T2", "", "words"), ("2FA/TOTP", "", "words"), ("React/Next.js", "", "words"), ("docs/設計.md", "", "path"), ("deep-clone/deep-merge", "", "words"),
         ("github.com/me/it", "//", "url"), ("github.com/me/it", "", "url"), ("store.load_items", "", "dotted"),
         ("load_items", "", "name"), ("HTTPServer", "", "name"), ("TS2339", "", "name"), ("3fa85c1", "", "id"),
         (".github/workflows/ci.yml", "", "path"), ("internal/git/index.go", "", "path"), (".git/config", "", "path"), ("tests/i.test.ts", "", "path"),

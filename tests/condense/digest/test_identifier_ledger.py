@@ -62,6 +62,14 @@ def test_numbers_that_nothing_names_are_not_listed_and_of_one_name_only_five():
     )
 
 
+def test_of_a_series_only_five_members_are_listed():
+    tasks = " ".join(f"TASK-{number}" for number in range(1, 12))
+    transcript = talk("u: go", f"a: {tasks} and OTHER-7 are left")
+    assert grouped(ledger(view_of(transcript), transcript.messages)) == (
+        "names in messages: TASK-1, TASK-2, TASK-3, TASK-4, TASK-5, OTHER-7",
+    )
+
+
 def test_ids_numbers_and_addresses_that_only_tools_showed_are_not_listed():
     shown = "see https://example.test/page, commit 2f3e4d5c6b and port: 8471"
     transcript = talk("u: go", "a: | read(a.py) as c", f"t: c = {shown}", "a: | read(b.py) as d", f"t: d = {shown}")

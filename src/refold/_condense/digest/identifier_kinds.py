@@ -4,9 +4,9 @@ A list of identifiers is read by an agent that wants to open, call, or look some
 shape that lead nowhere take room from those that do: positions in a file (`L10`, `340p`, the numbers in front of the
 lines of a search), rests of colour codes (`31m`), durations, timestamps, references to elements of one page (`ref_12`),
 ids and numbers that nothing names, ids that somebody made up (`abc1234`), words of prose with a slash between them
-(`input/output`), regular expressions (`/SET/i.test`), phrases of a script without blanks that have a name in them,
-rests of paths (`_test.go` of `*_test.go`), devices and what git keeps for itself, members that a language has itself
-(`lines.join`), and names of tools' arguments.
+(`input/output`), parts of a style or a drawing (`w-2/3`, `3v0a3`), colours, regular expressions (`/SET/i.test`),
+phrases of a script without blanks that have a name in them, rests of paths (`_test.go` of `*_test.go`), devices and
+what git keeps for itself, members that a language has itself (`lines.join`), and names of tools' arguments.
 
 Some of these cannot be told from the word alone: a number or an id needs the word that says what it is (`labeled`),
 words with a slash are a path where another path goes through them (`Folders`), and a path is whole where no pattern,
@@ -54,9 +54,13 @@ NAMED = re.compile(
 WEIGHTS: dict[IdentifierKind, float] = {
     "path": 1.5, "words": 1.5, "url": 0.7, "dotted": 0.8, "name": 1.0, "id": 1.0, "number": 0.6,
 }  # fmt: skip
+ENDING = re.compile(rf"\.(?:{EXTENSIONS})$")
 JUNK = re.compile(
     r"L\d+(?:[-:]L?\d+)?|\d+[-x,:/]\d+|0o\d+|"  # lines, ranges, sizes, modes
     r"\d+(?:\.\d+)?[A-Za-z]{1,3}|"  # 31m, 340p, 450ms, 14rem
+    r"\d[\w.]*(?:px|fr|r?em|vh|vw)(?:_\w*)?|(?:[a-z]+-)+\d+/\d+|"  # 0_0_30px_rgba, w-2/3 of a style
+    r"(?i:\d+(?:[achlmqstvz]-?\d+)+)|"  # 3v0a3 of a drawing
+    r"[A-Z]\w*\d-[a-z]+|"  # S3-compatible, L1-style
     r"(?:s\d+)?[ef]\d+|(?:f\d+)?e\d+|ref_\d+|uid_?\d+|"  # elements of a page
     r"u[0-9a-f]{4}\w{0,3}|x[0-9a-f]{2}|"  # rests of escapes
     r"\d{4}-\d\d-\d\d(?:T.*)?|\d{8}T\d+Z?|\d+T\d+.*|"  # dates and times
@@ -76,7 +80,8 @@ RUNS = re.compile(r"\d+|[a-z]+|[A-Z]+")
 SCATTERED = 6  # runs of digits, small and capital letters from which a long word is an id
 LONG = 12  # characters of such an id, at least
 HOST = re.compile(r"(?:[A-Za-z0-9-]+\.)+[a-z]{2,}")
-PLAIN = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)*|\d+|[A-Z]\d+")  # of and/or, deep-clone/merge, T1/T2
+PLAIN = re.compile(r"[A-Za-z\d]+(?:-[A-Za-z\d]+)*(?:\.js)?")  # of and/or, deep-clone/merge, 2FA/TOTP, React/Next.js
+COLOR = 6  # hexadecimal digits of a colour; what Git shortens an id to has more
 ESCAPE = r"\\(?:[\\nrt\"]|(?:u00|x)1b\[[0-9;]*m|u[0-9a-f]{4}|x[0-9a-f]{2})"  # a sign in JSON or source code
 ESCAPED = re.compile(ESCAPE)
 # A path of Windows, or words between escapes.
@@ -131,7 +136,7 @@ LANGUAGE = frozenset({*EVERYWHERE.split(), *(name for name in BUILT_IN if not na
 # What the members of their own libraries begin with: `strings.TrimLeft`, `Number.isNaN`, `fs.readFileSync`.
 LIBRARY_NAMES = (
     "console Object Number Promise Array Math JSON String Buffer process fs errors exec bytes strings strconv regexp "
-    "filepath fmt sync sha256 hex os sys re assert"
+    "filepath fmt sync sha256 hex os sys re assert self this"
 )
 LIBRARIES = frozenset(LIBRARY_NAMES.split())
 
@@ -165,7 +170,7 @@ def kind_of(word: str, lead: str = "") -> IdentifierKind | None:
     match = NAMED.fullmatch(word)
     if match is None or JUNK.fullmatch(word):
         return None
-    if match.lastgroup == "name" and not word.isascii() and UNSPACED.search(word):
+    if not word.isascii() and UNSPACED.search(word) and not (match.lastgroup == "path" and ENDING.search(word)):
         return None
     if word in LANGUAGE:
         return None
@@ -175,7 +180,7 @@ def kind_of(word: str, lead: str = "") -> IdentifierKind | None:
     if kind == "dotted" and (word.rpartition(".")[2] in BUILT_IN or word.partition(".")[0] in LIBRARIES):
         return None
     if kind == "name" and (HEX.fullmatch(word) or _scattered(word)):
-        return None if _is_made_up(word) else "id"
+        return None if _is_made_up(word) or len(word) == COLOR else "id"
     return kind
 
 

@@ -104,7 +104,8 @@ OF_ONE = re.compile(
     r"(?:^|[_-]|(?<=[a-z])(?=[A-Z]))(?i:ids?|no|nr|number|port|pid|issue|pr|pull|ticket|order|account|invoice|build|run|"
     r"job|version|rev|revision|user|customer|flight|reservation|booking|room|item|product|sku|phone|zip)$"
 )
-MOST_VALUES = 5  # numbers or ids of one name
+MOST_VALUES = 5  # numbers or ids of one name, and members of one series
+SERIES = re.compile(r"([A-Z][A-Za-z0-9]*)-\d+")  # TASK-1, TASK-2
 REPEATED = 2  # mentions from which a number or an id is one that is referred to
 MANY = 4  # uses or showings from which more count for nothing
 OWN_WORTH = [OWN * times for times in range(MANY + 1)]
@@ -225,8 +226,9 @@ def ledger(
             beginning = beginnings[number] if kind in IN_CONTEXT else ""
             written = _written(candidate, kind, pieces[number], beginning, folders)
             source = sources[number]
-        if kind in ("number", "id"):
-            label = written.partition(" ")[0]
+        series = SERIES.fullmatch(word) if kind == "name" else None
+        if series or kind in ("number", "id"):
+            label = series[1] if series else written.partition(" ")[0]
             labels[label] += 1
             if label in arguments or (label and labels[label] > MOST_VALUES):  # of a call's setting, or of a column
                 continue
