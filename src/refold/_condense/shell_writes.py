@@ -28,7 +28,7 @@ PATCHES = re.compile(r"\b(?:git apply|patch)\b")
 DIFFED = re.compile(r"^\+\+\+ (?:b/)?(?!/dev/null)(\S+)", re.M)  # files of a patch in the notation of diff
 PROGRAM = re.compile(r"\b(?:python\d?(?:\.\d+)?|node|bun|deno|tsx|ruby)\b")
 ASSIGNED = re.compile(r"\b(\w+)\s*=\s*(?:\w+\.)?(?:Path\()?r?['\"]([^'\"\n]+)['\"]")
-_TARGET = r"(?:r?['\"]([^'\"\n]+)['\"]|(\w+))"  # a path in quotes, or a name that has one
+_TARGET = r"(?:r?['\"]([^'\"\n]+)['\"]|(\w+)\b(?!\s*=))"  # a path in quotes, or a name that has one; no option
 OPENED = re.compile(rf"(?:\bopen\(\s*{_TARGET}\s*,\s*(?:mode\s*=\s*)?['\"][wax])")
 WRITTEN = re.compile(r"(?:\bPath\(\s*r?['\"]([^'\"\n]+)['\"]\s*\)|\b(\w+))\.write_(?:text|bytes)\(")
 STORED = re.compile(rf"(?:\bwriteFile(?:Sync)?|\.save(?:fig)?|\.to_(?:csv|json|excel|parquet|html))\(\s*{_TARGET}")

@@ -250,6 +250,30 @@ def test_a_file_that_one_call_deletes_and_makes_again_is_not_deleted(again):
     assert not record.deleted
 
 
+def test_a_file_that_one_patch_deletes_and_adds_is_not_deleted():
+    anew = "*** Begin Patch\n*** Delete File: a.md\n*** Add File: a.md\n+new\n*** End Patch"
+    (record,) = log_of(("apply_patch", {"input": anew}))
+    assert not record.deleted
+
+
+@pytest.mark.parametrize("later", ["wc -l data/a.json", "python -c \"print(open('/home/me/x/data/a.json').read())\""])
+def test_a_deleted_file_that_a_later_command_works_with_is_there_again(later):
+    (record,) = log_of(changed("data/a.json"), ran("rm -f data/a.json && python fetch.py"), ran(later))
+    assert not record.deleted
+    assert log_of(ran("rm -f data/a.json"), ran(later)) == ()
+
+
+@pytest.mark.parametrize("later", ["wc -l data/a.json.bak", "git add -A data/a.json", "ls data"])
+def test_a_deleted_file_that_no_later_command_works_with_stays_deleted(later):
+    (record,) = (each for each in log_of(changed("data/a.json"), ran("rm -f data/a.json"), ran(later)) if each.deleted)
+    assert record.path == "data/a.json"
+
+
+def test_an_option_of_a_call_in_a_program_is_no_file():
+    program = "python - <<'E'\norient = 'x.json'\nout.write_text(frame.to_json(orient=\"records\"))\nE"
+    assert [record.path for record in log_of(ran(program))] == []
+
+
 def test_a_file_that_git_restores_is_there_again():
     work = (changed("src/a.py"), ran("rm src/a.py"))
     (record,) = log_of(*work)

@@ -322,6 +322,15 @@ def test_definitions_at_which_edits_of_an_earlier_turn_stand_are_not_told():
     assert record.phrase == "edits at `save`; last edit `begin(index)`"
 
 
+def test_an_attribute_is_no_comment_and_the_mark_of_one_no_part_of_it():
+    derived = ("a.rs", "struct A {\n    x: u8,\n}\n", "#[derive(Clone)]\nstruct A {\n    x: u8,\n}\n")
+    (phrase,) = phrased(derived).values()
+    assert "comment" not in phrase
+    written = json.dumps({"file_path": "b.rs", "content": "//! What a risk may cost, by symbol.\nuse x;"})
+    opened = talk("u: go", f"a: x | write({written}) as c", "t: c = ok")
+    assert [record.phrase for record in file_log(opened)] == ["What a risk may cost, by symbol"]
+
+
 def test_a_fragment_of_a_comment_or_of_an_expression_is_not_told():
     part = ("c.py", "x\ny\n", "    'a string that goes on with ' +\n    name +\n    1\n")
     gone = ("d.py", "x = 1\ndef load():\n    pass\n\ndef save():\n    pass\n", "x = 1\n")

@@ -26,7 +26,7 @@ from refold._condense.file_views import (
     command_of,
     took_effect,
 )
-from refold._condense.shell_commands import is_odd, joined, plain_path, statements
+from refold._condense.shell_commands import GIT, is_odd, joined, plain_path, statements
 from refold._condense.shell_writes import writes_in
 from refold._condense.text_calls import text_result
 from refold.core.messages import ToolCall, ToolResult, memoized
@@ -53,6 +53,7 @@ COMMON = 4  # folders that two paths share, where the other one is told without 
 PHRASED = re.compile(r"\): ")  # before the phrase on what changed
 ADDED = re.compile(r"(.+?)(?: \(turn (\d+)\))?")  # such a name; with a turn it and those before it are of that one
 PATCH_DELETES = re.compile(r"^\*\*\* Delete File: (.+?)\s*$", re.M)
+GIT_COMMAND = re.compile(GIT)
 UPWARDS = re.compile(r"(?<![^/])(?!\.\./)[^/]+/\.\./")  # a folder of a path that goes up again
 AGENTS = re.compile(r"(?:^|_|sub_?)(?:agent|task)s?$|^(?:delegate|dispatch)")  # tools that give work to others, by name
 # What a sub-agent lists as changed: a heading with lines below, or names behind it.
@@ -200,6 +201,8 @@ class _Log:
             record = self._last(ref.path)
             self._note(record if record.changed else replace(record, turn=self.turn))
         shell_writes = writes_in(command_of(call)) if is_shell(call) else ()
+        if is_shell(call):
+            self._found_again(command_of(call))
         moved = {plain_path(each.path): each.source for each in shell_writes if each.how == "moved"}
         copies = {plain_path(each.path): each for each in shell_writes if each.how in ("copied", "downloaded")}
         on_purpose = _deleted_by_patch(call)
@@ -250,6 +253,19 @@ class _Log:
                         unanswered=self.unanswered,
                     )
                 )
+
+    def _found_again(self, command: str) -> None:
+        """Forget of files that were deleted, and that a later command works with, that they were.
+
+        Which program made them anew is not known. What Git does with a path says nothing of the file.
+        """
+        if GIT_COMMAND.search(command):
+            return
+        for name, record in [*self.records.items()]:
+            if record.deleted and re.search(rf"{re.escape(plain_path(record.path))}(?![\w.-])", command):
+                self.records[name] = there = replace(record, deleted=False)
+                if not there.changed:
+                    del self.records[name]
 
     def with_phrases(self, transcript: Transcript) -> list[FileRecord]:
         """Return the records, each with a phrase on what changed where something says it."""
@@ -457,7 +473,7 @@ def _deleted_by_patch(call: ToolCall) -> tuple[str, ...]:
     if "*** Delete File: " not in call.arguments:
         return ()
     text = command_of(call) if is_shell(call) else "\n".join(map(str, arguments_of(call).values())) or call.arguments
-    return tuple(PATCH_DELETES.findall(text))
+    return tuple(path for path in PATCH_DELETES.findall(text) if f"*** Add File: {path}\n" not in text)
 
 
 def _creates(call: ToolCall, path: str) -> bool:

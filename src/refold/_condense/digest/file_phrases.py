@@ -129,10 +129,10 @@ CODE = re.compile(r"`[^`]+`|\w[._/]\w|[a-z][A-Z]|\w\(")  # what tells a name of 
 NO_CODE = re.compile(
     r"(?:/[/*]|#|\*|--|<!--|import\b|from\b|package\b|use\b|[\W_]*$)"
 )  # beginnings of lines that tell least
-COMMENTED = re.compile(r"//|/\*|\*(?= |/)|#(?![!\w])|--(?= )|<!--")
+COMMENTED = re.compile(r"//|/\*|\*(?= |/)|#(?![!\w\[])|--(?= )|<!--")
 OPENING = 8  # lines at the beginning of a program that may say what it is
 COMMENT = re.compile(
-    r"[ \t]*(?:///?|#(?!!)|\"\"\"|'''|/\*+|\*|--|<!--|;+|%+)[ \t]*(.*\w.*?)[ \t]*(?:\"\"\"|'''|\*/|-->)?[ \t]*$"
+    r"[ \t]*(?://[/!]?|#(?![!\[])|\"\"\"|'''|/\*+|\*|--|<!--|;+|%+)[ \t]*(.*\w.*?)[ \t]*(?:\"\"\"|'''|\*/|-->)?[ \t]*$"
 )
 DISLIKED = re.compile(  # what the user says of a thing that is to be made anew
     r"\b(?:that|this|the|your) (?:\w+ ){1,3}(?:is|are|was|looks?) (?:\w+ )?"

@@ -19,7 +19,7 @@ from refold._condense.digest.outcomes import PASSED_LATER, answered, ended, fail
 from refold._condense.digest.remedies import announced
 from refold._condense.digest.targets import target_of, targets_of
 from refold._condense.digest.turns import turns_at, turns_in_work
-from refold._condense.file_views import took_effect
+from refold._condense.file_views import is_scratch, took_effect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -114,7 +114,7 @@ def _note(step: _Step, view: View, position: int, call: ToolCall, result: ToolRe
     """Take a call into a step: what it changed, or what it ran and how that ended, also later where it failed."""
     wrong, target = failed(call, result), target_of(call)
     if not wrong and took_effect(call, result):
-        for path in writes(call):
+        for path in (path for path in writes(call) if not is_scratch(path)):
             name = path.replace("\\", "/").rsplit("/", 1)[-1]
             step.files[name] = step.files.get(name, 0) + 1
     if (
