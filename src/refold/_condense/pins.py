@@ -7,6 +7,7 @@ model never do.
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -95,6 +96,7 @@ MACHINE = re.compile(
 NE_PAS = re.compile(r"\bne \w+ pas\b")
 WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
 WORD_SIGNS = SignRuns(r"[^\W_]|['-]")
+LETTERS = SignRuns(r"[^\W_]")
 CJK = re.compile(
     "しない|するな|ない(?:で|こと)|べき|必ず|決して|絶対|禁止|のみ|だけ|常に|避け|いけません|なければ|ください|"
     "不要|不得|不能|不可|不许|不准|禁止|必须|必須|只能|只有|仅|总是|永远|絕不|绝不|切勿|请勿|避免|务必|始终|一定|"
@@ -173,26 +175,29 @@ def _words_in(small: str) -> frozenset[str]:
 
 
 def _phrases_in(small: str) -> list[str]:
-    """Return the phrases that a sentence of a text in small letters may hold."""
-    every = ASCII_PHRASES if small.isascii() else ALL_PHRASES
-    return [phrase for first, phrases in every if first in small for phrase, stem in phrases if stem in small]
+    """Return the phrases that a sentence of a text in small letters may hold, by their first words: it has few."""
+    firsts = FIRST_WORDS.intersection(LETTERS(small))
+    possible = chain(BEGINNINGS, *map(PHRASES_BY_FIRST_WORD.__getitem__, firsts))
+    return [phrase for phrase, stem in possible if stem in small]
 
 
-def _by_first_word(phrases: Iterable[str]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return what phrases begin with, and those that begin so, each with what is searched: a text has few of them.
+def _by_first_word(phrases: Iterable[str]) -> dict[str, list[tuple[str, str]]]:
+    """Return phrases by the word that they begin with, each with what is searched.
 
-    A sentence that begins or ends with a phrase holds it without the blanks at its ends.
+    A sentence that begins or ends with a phrase holds it without the blanks at its ends. What is one word alone may be
+    the beginning of a longer one, so it stands under no word.
     """
-    beginnings: dict[str, list[tuple[str, str]]] = {}
+    by_word: dict[str, list[tuple[str, str]]] = {}
     for phrase in phrases:
         stem = phrase.strip()
-        first, blank, _ = stem.partition(" ")
-        beginnings.setdefault(first + blank, []).append((phrase, stem))
-    return list(beginnings.items())
+        first = LETTERS(stem)[0]
+        by_word.setdefault("" if stem == first else first, []).append((phrase, stem))
+    return by_word
 
 
-ALL_PHRASES = _by_first_word(PHRASES)
-ASCII_PHRASES = _by_first_word(filter(str.isascii, PHRASES))
+PHRASES_BY_FIRST_WORD = _by_first_word(PHRASES)
+BEGINNINGS = PHRASES_BY_FIRST_WORD.pop("", [])
+FIRST_WORDS = frozenset(PHRASES_BY_FIRST_WORD)
 
 
 def sentences_of(text: str) -> Iterator[str]:

@@ -26,13 +26,13 @@ from msgspec.structs import replace
 from refold._salience.atoms import END, names_of, words_in
 from refold._text.text_cache import text_cache
 from refold.core._speakers import speech
-from refold.core.messages import memoized
+from refold.core.messages import ToolResult, memoized
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from refold._salience.words import SpokenText
-    from refold.core.messages import Message, Path, ToolResult
+    from refold.core.messages import Message, Path
 
 __all__ = [
     "LONGEST",
@@ -124,10 +124,23 @@ def segments_in_part(text: str, ends: int, words: Iterable[str]) -> tuple[Segmen
 
 
 def _segmented(text: str) -> tuple[Segment, ...]:
+    middle = range(END, len(text) - END)
+    return tuple(
+        [
+            Segment(start, stop, words_in(text[start:stop]), between=True)
+            if start in middle and stop in middle
+            else Segment(start, stop, names_of(text[start:stop]))
+            for start, stop in _spans(text)
+        ]
+    )
+
+
+def _spans(text: str) -> Iterable[tuple[int, int]]:
+    """Return where the segments of a text start and stop."""
     ends: list[int] = []
     start = stop = 0
     if len(text) <= WHOLE and (text.isascii() or len(text.encode(errors="replace")) <= WHOLE):
-        return (Segment(0, len(text), names_of(text)),)
+        return ((0, len(text)),)
     for line in text.split("\n"):
         end = stop + len(line) + 1
         if end - start > LONGEST:
@@ -141,15 +154,7 @@ def _segmented(text: str) -> tuple[Segment, ...]:
     if start < len(text):
         ends.append(stop)
     ends[-1:] = [len(text)] if ends else []
-    middle = range(END, len(text) - END)
-    return tuple(
-        [
-            Segment(start, stop, words_in(text[start:stop]), between=True)
-            if start in middle and stop in middle
-            else Segment(start, stop, names_of(text[start:stop]))
-            for start, stop in pairwise((0, *ends))
-        ]
-    )
+    return pairwise((0, *ends))
 
 
 @memoized
@@ -174,8 +179,10 @@ def harness_segments(message: Message) -> dict[Path, tuple[tuple[Segment, ...], 
 
 @memoized
 def segments_of(result: ToolResult | SpokenText) -> tuple[Segment, ...]:
-    """Return the words of an output, or of a text that is searched like one, as segments."""
-    return _segmented(result.text)
+    """Return the words of an output as segments, or those of a text that is searched like one: without their names."""
+    if isinstance(result, ToolResult):
+        return _segmented(result.text)
+    return tuple([Segment(start, stop, frozenset()) for start, stop in _spans(result.text)])
 
 
 def split(text: str) -> tuple[str, ...]:

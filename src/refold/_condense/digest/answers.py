@@ -162,8 +162,11 @@ def option_chosen(asking: Message, answer: str) -> str:
 @memoized
 def asks_to_choose(message: Message) -> str:
     """Return the last sentence near the end of an answer that asks the user to choose, without a question mark."""
-    sentences = SENTENCE.split(text_of(message)[-LISTED_AT:])
-    return next((_quotable(each) for each in reversed(sentences) if not asks(each) and CHOOSE.search(each)), "")
+    text = text_of(message)[-LISTED_AT:]
+    if CHOOSE.search(text) is None:  # as most, which need not be divided
+        return ""
+    choosing = (each for each in reversed(SENTENCE.split(text)) if not asks(each) and CHOOSE.search(each))
+    return next(map(_quotable, choosing), "")
 
 
 @memoized

@@ -177,6 +177,8 @@ def _lines_of(report: Message) -> tuple[str, ...]:
 
 def phrases(transcript: Transcript, files: Collection[FileWork]) -> dict[str, str]:
     """Return by path what changed in files, in a phrase; nothing for those of which nothing says it."""
+    if not files:
+        return {}
     bases = Counter(_base(work.path) for work in files)
     reports = _reports(transcript)
     subjects, dislikes = _subjects(transcript, files), _dislikes(transcript)

@@ -97,6 +97,7 @@ def digests_in(message: Message) -> tuple[Text, ...]:
     return _digests(message) if message.role == "user" else ()
 
 
+@memoized
 def own_text(message: Message) -> str:
     """Return what a message itself says: of a user's turn what was typed, without a digest that was joined to it."""
     inside = digests_in(message)

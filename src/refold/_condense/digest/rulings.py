@@ -488,22 +488,25 @@ def _rulings(message: Message) -> tuple[str, ...]:
     text = own_text(message).strip()
     if len(text) > LONG or ABOUT.match(text):
         return ()
+    own, pinned = without_pasted(text), frozenset(pins_in(message))
+    colored, steering = COLOR.search(own) is not None, _steers(own)
+    if not (pinned or colored or steering or may_hold(own, (*SETTING, "->"))):  # as most, which need not be divided
+        return ()
     asking = asks(text)  # then what has no voice of the user in it may be what is asked about
-    pinned = frozenset(pins_in(message))
     return tuple(
         sentence
-        for each in sentences_of(without_pasted(text))
+        for each in sentences_of(own)
         if len(sentence := each.strip()) <= RULING
-        and not OPTIONAL.search(sentence)
         and (
-            _steers(sentence)
-            or COLOR.search(sentence)
+            (steers := steering and _steers(sentence))
+            or (colored and COLOR.search(sentence))
             or (("->" in sentence or "→" in sentence) and MAPS.search(sentence))
             or (
                 (sentence in pinned or (may_hold(sentence, SETTING) and SETS.search(sentence)))
                 and (not asking or VOICE.search(sentence))
             )
         )
-        and (_steers(sentence) or not (sentence.endswith(("?", "？")) or ASKING.match(sentence)))
+        and (steers or not (sentence.endswith(("?", "？")) or ASKING.match(sentence)))
+        and not OPTIONAL.search(sentence)
         and (len(sentence) if UNSPACED.search(sentence) else len(sentence.split())) >= FEWEST
     )
