@@ -58,7 +58,7 @@ def test_what_a_gateway_has_encrypted_is_found_with_its_secret(
     (hit,) = json.loads(run("sessions", "search", "heron", "--store", path, "--json").stdout)
     assert hit == {"id": "b2:one", "session": "conv_1", "message": said(3)[0]}
     assert run("sessions", "search", "albatross", "--store", path).exit_code == 1
-    monkeypatch.setattr("refold.sessions._encrypted_search.SECONDS", -1.0)
+    monkeypatch.setattr("refold.sessions._search.SECONDS", -1.0)
     late = run("sessions", "search", "heron", "--store", path)
     assert "only the messages of the sessions used last were opened" in late.stderr
     monkeypatch.undo()

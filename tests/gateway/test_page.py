@@ -138,7 +138,7 @@ def test_a_store_that_is_encrypted_is_opened_with_the_key_of_the_gateway(gateway
 def test_a_search_in_an_encrypted_store_says_where_there_was_no_time_for_all(gateway, tmp_path, monkeypatch):
     serving, _ = gateway(window=16_000, background=False, store=str(tmp_path / "g.db"), store_key="a secret")
     call(serving.url, "POST", "/v1/chat/completions", chat(10))
-    monkeypatch.setattr("refold.sessions._encrypted_search.SECONDS", -1.0)
+    monkeypatch.setattr("refold.sessions._search.SECONDS", -1.0)
     found = call(serving.url, "GET", f"/page/search?q={WORD}", None, {"x-refold-token": ADMIN})[2].decode()
     assert "no time to open every message" in found
 

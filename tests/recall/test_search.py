@@ -155,3 +155,8 @@ def test_the_first_word_of_a_line_that_a_call_wrote_is_found():
     said = step(1, "write", {"path": "a.py", "content": text}, "ok")
     (found,) = removed_of(said).ranked("zebra")
     assert "zebra" in found.text
+
+
+def test_what_was_said_often_is_found_each_time():
+    said = [{"role": "user", "content": f"the zebra of day {number}"} for number in range(12)]
+    assert len(removed_of(said).ranked("zebra")) == 12

@@ -37,7 +37,8 @@ def test_a_query_finds_originals_with_an_excerpt_around_the_words(opened):
     assert found[0].message["role"] == "tool"
     assert found[0].excerpt.startswith("word7 word7")
     assert found[0].session == opened.id
-    assert opened.recall("word7 absent") == ()
+    assert opened.recall("word7 absent") == found
+    assert opened.recall("absent") == ()
     assert len(opened.search("step", limit=3)) == 3
 
 

@@ -15,7 +15,7 @@ from refold._mcp.opencode_database import document
 from refold._mcp.record import Fill, Record, SessionRef
 from refold._recall.ranking import terms_of
 from refold._recall.saved_outputs import agents_folder, saved_outputs
-from refold._recall.search import RecordedTexts, texts_in
+from refold._recall.search import Ranking, RecordedTexts, texts_in
 from refold.config import Settings
 from refold.core._plan_json import dump_plan
 from refold.errors import UsageError
@@ -168,12 +168,12 @@ def _record(ref: SessionRef) -> Record:
     for side in sides:  # sub-agents have a context of their own
         everything += _messages(side)
     everything += saved_outputs(ref.kind, ref.id, agents_folder())  # that a hook shortened: they count as removed
-    texts = tuple(texts_in(everything))
+    ranking = Ranking(texts_in(everything))
     counter = counter_for(main.model, None, main.format)
 
     def part(*, removed: bool) -> RecordedTexts:
         return RecordedTexts(
-            lambda: (text for text in texts if (start <= text.place < stop) is not removed), len(everything), counter
+            lambda: ranking, len(everything), counter, lambda text: (start <= text.place < stop) is not removed
         )
 
     return Record(ref, part(removed=True), part(removed=False))

@@ -8,21 +8,18 @@ from refold import formats
 from refold._counting import counter_for
 from refold._mcp.fill import measured, shares_of
 from refold._mcp.record import Fill, Record, SessionRef
-from refold._recall.ranking import terms_of
-from refold._recall.search import RecordedText, RecordedTexts, RemovedMessages, texts_in
+from refold._recall.search import Ranking, RecordedTexts, RemovedMessages, texts_in
 from refold.core._plan_json import dump_plan
 from refold.errors import BadMessages, StoreError, UsageError
 from refold.sessions import Session
+from refold.sessions._search import sessions_with
 
 if TYPE_CHECKING:
+    from refold._recall.search import RecordedText
     from refold.core.messages import Message
     from refold.sessions import Store
 
 __all__ = ["StoredSessions"]
-
-MOST_HITS = 200  # messages that a search asks the store for
-MOST_WORDS = 6  # of a query that are looked for one by one, the longest
-OPENED = 24  # sessions that a search opens
 
 
 class StoredSessions:
@@ -47,11 +44,10 @@ class StoredSessions:
         counter = counter_for(None, None, session.format)
         removed = RemovedMessages(messages, session.plans, counter)
 
-        def present() -> list[RecordedText]:
-            removed_ids = {text.id for text in removed.pieces}
-            return [text for text in texts_in(messages) if text.id not in removed_ids]
+        def is_present(text: RecordedText) -> bool:
+            return not removed.has_removed(text)
 
-        return Record(ref, removed, RecordedTexts(present, len(messages), counter))
+        return Record(ref, removed, RecordedTexts(lambda: removed.ranking, len(messages), counter, is_present))
 
     def behind(self, ref: SessionRef, what: str) -> RecordedTexts | None:
         """Return the originals behind a compaction, where a text is the id of a plan or of what it inserted."""
@@ -66,19 +62,16 @@ class StoredSessions:
         ids = {each.id for each in session.recall(what)}
         messages = _messages(session)
         counter = counter_for(None, None, session.format)
-        return RecordedTexts(lambda: (text for text in texts_in(messages) if text.id in ids), len(messages), counter)
+        return RecordedTexts(lambda: Ranking(texts_in(messages)), len(messages), counter, lambda text: text.id in ids)
 
     def records_with(self, query: str, *, everywhere: bool) -> tuple[list[Record], int]:
-        """Return the sessions with messages that contain all words of a query, or else one, the last used first.
+        """Return the sessions with messages that contain all words of a query, or else some of them, and their number.
 
         Raises:
             StoreError: none of them can be read; one of several is left out.
         """
         refs = {ref.id: ref for ref in self.sessions()}
-        hits = self._holders(query)
-        if not hits:
-            hits = {id for word in sorted(set(terms_of(query)), key=len)[-MOST_WORDS:] for id in self._holders(word)}
-        matching = [ref for ref in refs.values() if ref.id in hits][:OPENED]
+        matching = [refs[id] for id in sessions_with(self._store, query) if id in refs]
         records: list[Record] = []
         damaged: StoreError | None = None
         for ref in matching:
@@ -89,9 +82,6 @@ class StoredSessions:
         if damaged is not None and not records:
             raise damaged
         return records, len(refs)
-
-    def _holders(self, query: str) -> set[str]:
-        return {hit.session for hit in self._store.search(query, (), MOST_HITS)}
 
     def fill(self, ref: SessionRef) -> Fill:
         """Return how full the context of a session is.

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold import formats
 from refold._inspect.titles import OPENING, first_words
 from refold._page.acts import StoreActs
 from refold._page.cards import Pulse, RunningCard
@@ -23,14 +21,12 @@ from refold._page.history import History, LoggedEvent, read_entries
 from refold.core._plan_json import load_plan
 from refold.core.budget import Usage
 from refold.core.messages import MessageId
-from refold.errors import RefoldError, SessionNotFound, StoreCorrupt, UnknownFormat
-from refold.sessions._encrypted_search import search_encrypted
+from refold.errors import RefoldError, SessionNotFound
 from refold.sessions._entries import Appended, Configured, Planned, UsageEntry
-from refold.sessions._message_json import searchable_text
 from refold.sessions._saved_settings import CHOSEN
+from refold.sessions._search import search_all
 from refold.sessions._state import SessionState
 from refold.sessions._stores.head import corrupt_store
-from refold.sessions._stores.search_terms import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -199,7 +195,7 @@ class Conversations:
         return await self.run(read)
 
     async def search(self, query: str, sees: str | None, limit: int) -> tuple[list[SearchHit], bool]:
-        """Return originals that contain all words of a query, the newest first; and whether all were looked at.
+        """Return originals that fit a query, the best first; and whether all encrypted ones were looked at.
 
         Where the store is encrypted its messages are opened one after another, as far as that takes no long time.
         """
@@ -260,19 +256,9 @@ class Conversations:
         return native
 
     def _search(self, query: str, sees: str | None, limit: int) -> tuple[list[SearchHit], bool]:
-        hits, whole = self.store.search(query, (), limit, sees), True
-        if self._opener.has_secret and len(hits) < limit:
-            more, whole = search_encrypted(self.store, self._opener.opened, query, (), limit - len(hits), sees)
-            hits = (*hits, *more)
-        known = {head.id: head.format for head in self.store.sessions(sees)} if hits else {}
-        results = []
-        for hit in hits:
-            if hit.session in known:
-                with suppress(StoreCorrupt, UnknownFormat):  # the page of its conversation tells
-                    message = formats.find(known[hit.session]).read(self._opened(hit.native), hit.id)
-                    words = excerpt(searchable_text(message), query)
-                    results.append(SearchHit(hit.session, hit.id, message.role, words))
-        return results, whole
+        opened = self._opener.opened if self._opener.has_secret else None
+        found, whole = search_all(self.store, query, (), limit, owner=sees, opened=opened)
+        return [SearchHit(each.session, each.message.id, each.message.role, each.excerpt) for each in found], whole
 
 
 def title_of(history: History) -> str:

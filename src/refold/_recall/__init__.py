@@ -1,1 +1,1 @@
-"""Recall: finds the originals of a conversation that answer a question, for the gateway's tool and the MCP server."""
+"""Recall: finds the originals of a conversation that answer a question, the same ones in the same order for whoever asks."""

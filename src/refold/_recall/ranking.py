@@ -44,15 +44,19 @@ AGAIN = (
 
 
 class Passage(Struct, frozen=True):
-    """Whole lines of a text: the number of the text, and its first line, counted from 0."""
+    """Whole lines of a text: the number of the text, and its first line, counted from 0.
+
+    `fit` is the score before those of the same name were taken into account.
+    """
 
     text: int
     line: int
     score: float = 0.0
+    fit: float = 0.0
 
 
 class PassageIndex:
-    """Texts, oldest first, with the lines that name them, made ready to be asked several times.
+    """Texts, oldest first, with the lines that name them if any, made ready to be asked several times.
 
     A score is multiplied by the weight of its text, 1 where none are given.
     """
@@ -90,7 +94,7 @@ class PassageIndex:
             score = scores.get(place, 0.0) + NEIGHBOR * max(neighbors, default=0.0) + headings[number]
             score *= self._weights[number]
             if score > 0 and (number not in passages or score > passages[number].score):
-                passages[number] = Passage(number, line, score)
+                passages[number] = Passage(number, line, score, score)
         return self._varied(sorted(passages.values(), key=_order))
 
     def _varied(self, passages: Sequence[Passage]) -> list[Passage]:
@@ -99,8 +103,8 @@ class PassageIndex:
         varied: list[Passage] = []
         for passage in passages:
             name = self._names[passage.text]
-            varied.append(Passage(passage.text, passage.line, passage.score * AGAIN ** before[name]))
-            before[name] += 1
+            varied.append(Passage(passage.text, passage.line, passage.fit * AGAIN ** before[name], passage.fit))
+            before[name] += bool(name)
         return sorted(varied, key=_order)
 
     def _scores(self, weights: dict[str, float]) -> dict[int, float]:

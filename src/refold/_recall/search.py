@@ -1,8 +1,9 @@
 """Searches the texts of a conversation, by the words of a pointer or of the text itself.
 
 A query that repeats the name of a text brings that text from its beginning; any other brings the best passages of
-several texts (`ranking`). `RemovedMessages` are the texts that plans took out of the view: the gateway looks at what
-the client has sent in this very request, so that nothing comes from another conversation.
+several texts (`ranking`). Whoever recalls asks a `Ranking`: sessions and stores, the gateway, the MCP server and the
+commands find the same texts in the same order. `RemovedMessages` are the texts that plans took out of the view: the
+gateway looks at what the client has sent in this very request, so that nothing comes from another conversation.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from msgspec import Struct
 
 from refold._condense.call_outline import call_line, one_line
 from refold._counting.token_cut import cut_to_tokens
-from refold._recall.ranking import PassageIndex
+from refold._recall.ranking import PassageIndex, terms_of
 from refold.core._json import decoded, strings_within
 from refold.core.edits import fold
 from refold.core.messages import File, Text, ToolCall, ToolResult
@@ -28,7 +29,18 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.plan import Plan
 
-__all__ = ["FULL", "ROOM", "Asking", "RecordedText", "RecordedTexts", "RemovedMessages", "room_for", "texts_in"]
+__all__ = [
+    "FULL",
+    "ROOM",
+    "Asking",
+    "Ranking",
+    "RecordedText",
+    "RecordedTexts",
+    "RemovedMessages",
+    "line_of",
+    "room_for",
+    "texts_in",
+]  # fmt: skip
 
 RECALLING = ("refold_recall", "refold_search", "refold_context", "refold_undo")  # tools whose output is no original
 MARK = "[original:"
@@ -41,11 +53,13 @@ NAMING = 24  # words up to which a query may be the words of a pointer
 # Of a score, for what is no output of a tool: a step is written like the steps before it, and needs what they brought.
 OWN = 0.6
 WEAK = 0.3  # of the best score: what fits less is not shown
+SAID = "words"  # with which the name of what was said begins; it tells no source
 SEVERAL = 4  # texts that share the room of an answer, where none is asked for by its name
 SHORT = 200  # characters up to which arguments of a call are not worth a piece of their own
 LEAD = 3  # lines shown before the passage that fits best
 LISTED = 12  # pieces that are named where nothing is found, or beside what is shown
 NAME = 160  # characters of such a name
+EXCERPT = 240  # characters of the line that shows why a text was found
 LEAST = 60  # tokens under which a piece is only named
 ROOM = 200  # tokens; less room is none
 MARGIN = 0.02  # of the window that originals leave free
@@ -75,21 +89,61 @@ class RecordedText(Struct, frozen=True):
     own: bool = False
 
 
-class RecordedTexts:
-    """Texts of one conversation, to be searched; `find` returns them in order when they are first needed.
+class Ranking:
+    """Ranks texts, oldest first, by how well they fit a query; those that may not be found count for what is rare."""
 
-    `length` is the number of messages of the conversation.
+    def __init__(self, texts: Iterable[RecordedText]) -> None:
+        self.texts = tuple(texts)
+
+    @cached_property
+    def _index(self) -> PassageIndex:
+        weights = [OWN if text.own else 1.0 for text in self.texts]
+        names = ["" if text.name.startswith(SAID) else text.name for text in self.texts]
+        return PassageIndex([(name, text.searched) for name, text in zip(names, self.texts, strict=True)], weights)
+
+    def best(self, query: str, among: Callable[[RecordedText], bool] | None = None) -> list[tuple[RecordedText, int]]:
+        """Return the texts that fit a query, the best first, each with the first line of its best passage.
+
+        Those of a message's id, or else those that the query names, or else those with a passage like it; only such as
+        are `among` those to be found.
+        """
+        exact = [text for text in self.texts if query.strip().strip("[]") == text.id]
+        for named in (exact, _named_by(query, self.texts)):
+            if found := [(text, 0) for text in named if among is None or among(text)]:
+                return found
+        words = [word for word in WORD.findall(query) if word.lower() not in NOISE] or [query]
+        passages = [each for each in self._index.best(" ".join(words)) if among is None or among(self.texts[each.text])]
+        least = max((each.fit for each in passages), default=0.0) * WEAK
+        return [(self.texts[each.text], each.line) for each in passages if each.fit >= least]
+
+
+class RecordedTexts:
+    """Texts of one conversation, to be searched; `find` returns the ranking of all its texts when it is first needed.
+
+    `length` is the number of messages of the conversation, `among` chooses the texts that are meant.
     """
 
-    def __init__(self, find: Callable[[], Iterable[RecordedText]], length: int, counter: Counter) -> None:
+    def __init__(
+        self,
+        find: Callable[[], Ranking],
+        length: int,
+        counter: Counter,
+        among: Callable[[RecordedText], bool] = lambda _: True,
+    ) -> None:
         self._find = find
         self._length = length
         self._counter = counter
+        self._among = among
+
+    @cached_property
+    def ranking(self) -> Ranking:
+        """The ranking of all texts of the conversation."""
+        return self._find()
 
     @cached_property
     def pieces(self) -> tuple[RecordedText, ...]:
-        """All texts, in order."""
-        return tuple(self._find())
+        """All texts that are meant, in order."""
+        return tuple(filter(self._among, self.ranking.texts))
 
     def answers(self, queries: Sequence[Asking], tokens: int, end: str = "") -> list[str]:
         """Return what answers each of several calls, in no more than so many tokens together."""
@@ -100,7 +154,7 @@ class RecordedTexts:
         """Return the originals that hold what is asked for, the best first, in no more than so many tokens."""
         if not asking.query.strip():
             return "query is empty: give the words of a line that says what was left out, or words of the text itself."
-        matches = self._matching(asking.query)
+        matches = self.ranking.best(asking.query, self._among)
         return self._excerpts(matches, asking, tokens) if matches else self._nothing(tokens)
 
     def whole(self, asking: Asking, tokens: int) -> str:
@@ -124,32 +178,14 @@ class RecordedTexts:
             left -= self._counter.text(text)
         return "\n\n".join(excerpts)
 
-    @cached_property
-    def _index(self) -> PassageIndex:
-        weights = [OWN if piece.own else 1.0 for piece in self.pieces]
-        return PassageIndex([(piece.name, piece.searched) for piece in self.pieces], weights)
-
     def ranked(self, query: str) -> list[RecordedText]:
         """Return the texts that fit a query, the best first: those that it names, then those with a passage like it."""
-        return [piece for piece, _ in self._matching(query)]
+        return [piece for piece, _ in self.ranking.best(query, self._among)]
 
     def names(self, tokens: int) -> str:
         """Return the names of the newest texts, the newest first, in no more than so many tokens."""
         lines = "\n".join(_listed(self.pieces[::-1][:LISTED]))
         return cut_to_tokens(lines, tokens, self._counter)[0]
-
-    def _matching(self, query: str) -> list[tuple[RecordedText, int]]:
-        """Return the texts that fit a query, the best first, each with the first line of its best passage."""
-        exact = [piece for piece in self.pieces if query.strip().strip("[]") == piece.id]
-        if exact:
-            return [(piece, 0) for piece in exact]
-        named = _named_by(query, self.pieces)
-        if named:
-            return [(piece, 0) for piece in named]
-        words = [word for word in WORD.findall(query) if word.lower() not in NOISE] or [query]
-        passages = self._index.best(" ".join(words))
-        least = passages[0].score * WEAK if passages else 0.0
-        return [(self.pieces[each.text], each.line) for each in passages if each.score >= least]
 
     def _excerpt(self, piece: RecordedText, first: int, tokens: int) -> str:
         lines = piece.text.split("\n")
@@ -183,14 +219,16 @@ class RemovedMessages(RecordedTexts):
     """
 
     def __init__(self, messages: tuple[Message, ...], plans: tuple[Plan, ...], counter: Counter) -> None:
-        super().__init__(lambda: self._texts(removed=True), len(messages), counter)
+        super().__init__(lambda: Ranking(texts_in(messages)), len(messages), counter, self.has_removed)
         self._messages, self._plans = messages, plans
 
     def answer(self, asking: Asking, tokens: int) -> str:
         """Return the originals that hold what is asked for, behind the names of those that are in the view."""
         if _named_by(asking.query, self.pieces):
             return super().answer(asking, tokens)
-        standing = _listed(_named_by(asking.query, self._texts(removed=False)))[:SEVERAL]
+        standing = _listed(
+            [text for text in _named_by(asking.query, self.ranking.texts) if not self.has_removed(text)]
+        )[:SEVERAL]
         heading = "".join(f"{STANDING.format(name.removeprefix('- '))}\n" for name in standing)
         room = tokens - self._counter.text(heading)
         return heading + super().answer(asking, room) if room >= LEAST else super().answer(asking, tokens)
@@ -205,8 +243,9 @@ class RemovedMessages(RecordedTexts):
             each.id for each in self._messages if whole.get(each.id, ())[: len(each.parts)] != each.parts
         )
 
-    def _texts(self, *, removed: bool) -> Iterator[RecordedText]:
-        return (text for text in texts_in(self._messages) if (text.id in self._removed) is removed)
+    def has_removed(self, text: RecordedText) -> bool:
+        """Tell whether a text is of a message that plans changed or took out."""
+        return text.id in self._removed
 
 
 def room_for(budget: Budget, size: int, most: int) -> int:
@@ -229,6 +268,16 @@ def texts_in(messages: Sequence[Message]) -> Iterator[RecordedText]:
         yield from _pieces(place, message, calls)
 
 
+def line_of(text: str, first: int, query: str) -> str:
+    """Return of a passage the line that holds most of the words of a query, cut around the first of them."""
+    words = set(terms_of(query))
+    best = max(text.split("\n")[first:] or [text], key=lambda line: len(words & set(terms_of(line[:2_000]))))
+    small = best.lower()
+    start = max(min((at for word in words if (at := small.find(word)) >= 0), default=0) - EXCERPT // 4, 0)
+    cut = " ".join(best[start : start + EXCERPT].split())
+    return f"{'…' if start else ''}{cut}{'…' if len(best) > start + EXCERPT else ''}"
+
+
 def _pieces(place: int, message: Message, calls: dict[str, ToolCall]) -> Iterator[RecordedText]:
     for part in message.parts:
         match part:
@@ -242,7 +291,7 @@ def _pieces(place: int, message: Message, calls: dict[str, ToolCall]) -> Iterato
                     place, message.id, f"arguments of {call_line(part)}", part.arguments, values, own=True
                 )
             case Text() if part.text.strip() and not part.ours:
-                who = {"assistant": "words of the assistant", "user": "words of the user"}.get(message.role, "words")
+                who = {"assistant": f"{SAID} of the assistant", "user": f"{SAID} of the user"}.get(message.role, SAID)
                 yield RecordedText(place, message.id, who, part.text, part.text, own=True)
             case File() if part.text:
                 yield RecordedText(place, message.id, f"file {one_line(part.name, 60)}", part.text, part.text)

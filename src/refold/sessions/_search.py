@@ -1,30 +1,68 @@
-"""Recall of originals: by id, by the plan or summary that replaced them, or by text."""
+"""Recall of originals: by id, by the plan or summary that replaced them, or by text.
+
+A search by words reads whole sessions and ranks their texts as the recall tool does (`refold._recall`). Where all of a
+store is searched, its index only tells which sessions to read; what is encrypted is in no index, and is opened as long
+as there is time.
+"""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
+from contextlib import suppress
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from refold import formats
+from refold._recall.ranking import terms_of
+from refold._recall.search import Ranking, line_of, texts_in
 from refold.core.edits import Hide, Rewrite
 from refold.core.messages import MessageId
 from refold.core.plan import PlanId
-from refold.errors import UsageError
+from refold.errors import BadMessages, SessionNotFound, StoreCorrupt, UnknownFormat, UsageError
 from refold.sessions._context_stats import Recalled
-from refold.sessions._encrypted_search import search_encrypted
-from refold.sessions._message_json import searchable_text
+from refold.sessions._entries import Appended
 from refold.sessions._state import inserted_ids
-from refold.sessions._stores.search_terms import excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
+    from refold._recall.search import RecordedText
+    from refold.core.messages import Message
     from refold.core.plan import Plan
     from refold.sessions._log import Log
     from refold.sessions._state import SessionState
-    from refold.sessions._stores.protocol import Hit, Store
+    from refold.sessions._stores.protocol import Head, Store
 
-__all__ = ["behind", "recall", "resolve_id", "search", "search_opened"]
+__all__ = [
+    "FoundMessage",
+    "behind",
+    "is_encrypted",
+    "newest_texts",
+    "recall",
+    "resolve_id",
+    "search",
+    "search_all",
+    "sessions_with",
+]
+
+MOST_HITS = 200  # messages that the index of a store is asked for
+MOST_WORDS = 6  # of a query that are looked for one by one, the longest
+OPENED = 24  # sessions that a search of a whole store reads
+MOST_READ = 16_000_000  # characters of their messages
+SECONDS = 2.0  # in which some 20,000 messages are decrypted; a viewer waits for them
+LOOKED_AT = 20  # sessions of which one message tells whether a store is encrypted
+
+
+class FoundMessage(Struct, frozen=True):
+    """A message that a search found: as it was received, a session that contains it, and the line that fits best."""
+
+    message: Message
+    native: Any
+    session: str
+    excerpt: str
 
 
 def recall(log: Log, what: str, limit: int) -> tuple[Recalled, ...]:
@@ -41,20 +79,135 @@ def recall(log: Log, what: str, limit: int) -> tuple[Recalled, ...]:
 
 
 def search(store: Store, query: str, sessions: tuple[str, ...] = (), limit: int = 20) -> tuple[Recalled, ...]:
-    """Return up to `limit` originals that contain all words of a query, newest first; in some sessions, or in all."""
-    formats_by_session = {head.id: head.format for head in store.sessions()}
-    return tuple(
-        _recalled(hit, formats_by_session.get(hit.session, ""), query) for hit in store.search(query, sessions, limit)
-    )
+    """Return up to `limit` originals that fit a query, the best first; in some sessions, or in all."""
+    found, _ = search_all(store, query, sessions, limit)
+    return tuple(Recalled(each.message.id, each.native, each.session, each.excerpt) for each in found)
 
 
-def search_opened(
-    store: Store, opened: Callable[[object], Any], query: str, sessions: tuple[str, ...] = (), limit: int = 20
-) -> tuple[tuple[Recalled, ...], bool]:
-    """Return what `search` does of messages that are encrypted, and whether all were looked at."""
-    formats_by_session = {head.id: head.format for head in store.sessions()}
-    hits, whole = search_encrypted(store, opened, query, sessions, limit)
-    return tuple(_recalled(hit, formats_by_session.get(hit.session, ""), query) for hit in hits), whole
+def search_all(
+    store: Store,
+    query: str,
+    sessions: Sequence[str] = (),
+    limit: int = 20,
+    *,
+    owner: str | None = None,
+    opened: Callable[[object], Any] | None = None,
+) -> tuple[list[FoundMessage], bool]:
+    """Return originals that fit a query, the best first, and whether all encrypted ones were looked at.
+
+    They are of some sessions, or of all (of an owner). `opened` returns what a value was before it was encrypted;
+    without it such messages are left out.
+
+    Raises:
+        StoreCorrupt: the first encrypted message was encrypted with another secret.
+    """
+    if not terms_of(query):
+        return [], True
+    reader = _Reader(store, opened)
+    heads = {head.id: head for head in store.sessions(owner)}
+    for id in sessions or sessions_with(store, query, owner):
+        if id in heads:
+            reader.read(heads[id])
+    if not sessions and opened is not None and any(map(is_encrypted, newest_texts(store))):
+        for head in heads.values():  # the last used first
+            reader.read(head, having=query)
+    texts = [text for session in reversed(reader.sessions) for text in session]  # of equal ones the newest is first
+    found: dict[str, FoundMessage] = {}
+    for text, line in Ranking(texts).best(query):
+        if text.id not in found and len(found) < limit:
+            message, native, session = reader.messages[text.id]
+            found[text.id] = FoundMessage(message, native, session, line_of(text.searched, line, query))
+    return list(found.values()), reader.whole
+
+
+def sessions_with(store: Store, query: str, owner: str | None = None) -> list[str]:
+    """Return the sessions with messages that contain all words of a query, or else some, those with the most first."""
+    counts = Counter(hit.session for hit in store.search(query, (), MOST_HITS, owner))
+    if not counts:
+        for word in sorted(set(terms_of(query)), key=lambda word: (len(word), word))[-MOST_WORDS:]:
+            counts.update({hit.session for hit in store.search(word, (), MOST_HITS, owner)})
+    return [session for session, _ in counts.most_common(OPENED)]
+
+
+def is_encrypted(text: str) -> bool:
+    """Tell whether the text of a stored message is that of one that was encrypted: else it is an object."""
+    return text.startswith('"')
+
+
+def newest_texts(store: Store) -> Iterator[str]:
+    """Yield the text of the newest message of each of the sessions used last."""
+    for head in store.sessions()[:LOOKED_AT]:
+        yield from store.natives([MessageId(head.tip)], head.owner).values()
+
+
+class _Reader:
+    """Reads sessions, each message once, as far as there are room and time."""
+
+    def __init__(self, store: Store, opened: Callable[[object], Any] | None) -> None:
+        self.sessions: list[list[RecordedText]] = []
+        self.messages: dict[str, tuple[Message, Any, str]] = {}
+        self.whole = True
+        self._store = store
+        self._opened = opened
+        self._end = monotonic() + SECONDS
+        self._left = MOST_READ
+        self._proven = False  # that the secret is the right one
+        self._seen: set[str] = set()
+
+    def read(self, head: Head, having: str = "") -> None:
+        """Read a session, unless it was read; with a query, only one that is encrypted and has a word of it.
+
+        Raises:
+            StoreCorrupt: the first encrypted message was encrypted with another secret.
+        """
+        if head.id in self._seen or self._left <= 0 or not self.whole:
+            return
+        if having and monotonic() > self._end:
+            self.whole = False
+            return
+        self._seen.add(head.id)
+        natives: dict[MessageId, str] = {}
+        with suppress(SessionNotFound, StoreCorrupt):  # it was deleted meanwhile, or its log is damaged
+            entries = self._store.entries(head.id, ("appended",))
+            ids = [id for each in entries if isinstance(each.entry, Appended) for id in each.entry.ids]
+            natives = self._store.natives(ids, head.owner)
+        if having and not any(map(is_encrypted, natives.values())):
+            return
+        messages: list[Message] = []
+        for id, text in reversed(natives.items()):  # the newest first, where the time is not enough for all
+            native = self._native(text)
+            if id not in self.messages and isinstance(native, dict):
+                with suppress(BadMessages, UnknownFormat):
+                    message = formats.find(head.format).read(native, id)
+                    self.messages[id] = message, native, head.id
+                    messages.append(message)
+        texts = list(texts_in(messages[::-1]))
+        if having and not any(
+            term in f"{text.name} {text.searched}".lower() for term in terms_of(having) for text in texts
+        ):
+            return
+        self._left -= sum(map(len, natives.values()))
+        self.sessions.append(texts)
+
+    def _native(self, text: str) -> Any:
+        """Return the message of a text; None where it cannot be read or there is no time to decrypt it."""
+        if not is_encrypted(text):
+            with suppress(ValueError):
+                return json.loads(text)
+            return None
+        if self._opened is None:
+            return None
+        if monotonic() > self._end:
+            self.whole = False
+            return None
+        try:
+            native = self._opened(json.loads(text))
+        except (StoreCorrupt, ValueError):
+            if not self._proven:
+                raise
+            return None  # one that is damaged
+        self._proven = True
+        return native
 
 
 def behind(state: SessionState, plan: Plan) -> tuple[MessageId, ...]:
@@ -95,10 +248,3 @@ def resolve_id(state: SessionState, what: str) -> PlanId | MessageId:
 
 def _by_id(log: Log, ids: tuple[MessageId, ...]) -> tuple[Recalled, ...]:
     return tuple(Recalled(id, log.natives[id], log.session) for id in ids)
-
-
-def _recalled(hit: Hit, format: str, query: str) -> Recalled:
-    native = json.loads(hit.native)
-    readable = format and isinstance(native, dict)  # a gateway with a store key encrypts messages
-    words = searchable_text(formats.find(format).read(native, hit.id)) if readable else ""
-    return Recalled(hit.id, native, hit.session, excerpt(words, query))

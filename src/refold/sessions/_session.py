@@ -546,7 +546,7 @@ class Session:
         return recall(self._log, what, limit)
 
     def search(self, query: str, limit: int = 20) -> tuple[Recalled, ...]:
-        """Return the originals of this conversation that contain all words of a query, newest first."""
+        """Return the originals of this conversation that fit a query, the best first, as the recall tool finds them."""
         return search(self.store, query, self.lineage, limit)
 
     # Coroutines

@@ -1,6 +1,6 @@
 import pytest
 
-from refold.sessions._stores.search_terms import excerpt, pieces, terms, words_of
+from refold.sessions._stores.search_terms import pieces, terms, words_of
 
 
 def test_words_are_small_and_split_at_every_sign():
@@ -20,10 +20,3 @@ def test_pieces_hold_so_many_words_and_characters(count):
     assert [word for piece in pieces(words, 5, 100) for word in piece] == words
     assert all(len(piece) <= 5 for piece in pieces(words, 5, 100))
     assert all(len(piece) <= 2 for piece in pieces(words, 5, 5))
-
-
-def test_an_excerpt_is_one_line_around_the_first_word_found():
-    text = "a" * 200 + " before\nNeedle after " + "b" * 200
-    assert excerpt(text, "absent needle", 10) == "…aa before Needle aft…"
-    assert excerpt("short", "short") == "short"
-    assert excerpt("nothing here", "absent") == "nothing here"

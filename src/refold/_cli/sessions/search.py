@@ -18,41 +18,31 @@ NO_MATCH = 1
 @options.limit_option()
 @options.as_json
 def command(query: tuple[str, ...], store: str | None, session: str | None, limit: int, as_json: bool) -> int:
-    """Find messages that contain all words of QUERY.
+    """Find messages by words that they contain, the best first.
 
     All sessions are searched, also what compactions and rewinds hide. REFOLD_STORE_KEY opens what a gateway has
     encrypted. The exit code is 1 if there are none.
     """
     from refold._cli import show
     from refold.errors import UsageError
-    from refold.sessions import search
-    from refold.sessions._encrypted_search import is_encrypted, newest_texts
-    from refold.sessions._search import search_opened
+    from refold.sessions._search import is_encrypted, newest_texts, search_all
 
     words = " ".join(query).strip()
     if not words:
         raise UsageError("nothing to search for: give a word")
     with stored_sessions.opened_store(store, reads=True) as place:
-        hits = (
-            stored_sessions.opened(place, session).search(words, limit)
-            if session is not None
-            else search(place, words, (), limit)
-        )
         opened = stored_sessions.opener(place)
-        whole = True
-        if opened is not None and len(hits) < limit:
-            named = () if session is None else stored_sessions.opened(place, session).lineage
-            more, whole = search_opened(place, opened.opened, words, named, limit - len(hits))
-            hits += more
+        named = () if session is None else stored_sessions.opened(place, session).lineage
+        hits, whole = search_all(place, words, named, limit, opened=opened.opened if opened is not None else None)
         locked = not hits and opened is None and any(map(is_encrypted, newest_texts(place)))
         name = place.name
     if as_json:
-        show.emit([{"id": hit.id, "session": hit.session, "message": hit.message} for hit in hits])
+        show.emit([{"id": hit.message.id, "session": hit.session, "message": hit.native} for hit in hits])
     elif hits:
-        cells = [(hit.session, hit.id, show.clean(hit.excerpt)) for hit in hits]
+        cells = [(hit.session, hit.message.id, show.clean(hit.excerpt)) for hit in hits]
         show.table(("session", "message", "~what"), cells)
     else:
-        show.note(f"refold: no message in {name} contains {words!r}")
+        show.note(f"refold: no message in {name} contains anything of {words!r}")
     if locked:
         show.note("refold: it has encrypted messages, in which REFOLD_STORE_KEY searches")
     if not whole:

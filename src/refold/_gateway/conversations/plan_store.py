@@ -29,10 +29,10 @@ from refold.core.budget import Usage
 from refold.core.messages import MessageId
 from refold.core.transcript import ROOT
 from refold.errors import SessionNotFound, StoreCorrupt, StoreError, WriteConflict
-from refold.sessions._encrypted_search import search_encrypted
 from refold.sessions._entries import Configured, Noted, Planned, Position, Rewound, UsageEntry
 from refold.sessions._leases import LEASE, acompaction_lease
 from refold.sessions._message_json import searchable_text
+from refold.sessions._search import search_all
 from refold.sessions._session import Session
 from refold.sessions._stores.protocol import GATEWAY_IDS, StoredMessage, Write
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from refold.core.plan import Plan, PlanId
     from refold.handlers import Handlers
     from refold.sessions._context_stats import CompactionStats
-    from refold.sessions._stores.protocol import Head, Hit, Store
+    from refold.sessions._stores.protocol import Head, Store
 
 __all__ = ["PlanStore"]
 
@@ -320,16 +320,12 @@ class PlanStore:
         return self._reader.opened(await self._run(lambda: self._reader.originals(ids, owner)))
 
     async def search(self, query: str, session: str = "", owner: str | None = None) -> dict[MessageId, Any]:
-        """Return originals that hold all words of a query; encrypted ones are opened as far as there is time."""
-        named = [session] if session else []
-
-        def find() -> tuple[Hit, ...]:
-            hits = self._store.search(query, named, owner=owner)
-            if self.seal.has_secret and len(hits) < MOST_HITS:
-                hits += search_encrypted(self._store, self.seal.opened, query, named, MOST_HITS - len(hits), owner)[0]
-            return hits
-
-        return self._reader.opened({hit.id: hit.native for hit in await self._run(find, AT_ONCE)})
+        """Return originals that fit a query, the best first; encrypted ones are opened as far as there is time."""
+        named, opened = [session] if session else [], self.seal.opened if self.seal.has_secret else None
+        found, _ = await self._run(
+            lambda: search_all(self._store, query, named, MOST_HITS, owner=owner, opened=opened), AT_ONCE
+        )
+        return {each.message.id: each.native for each in found}
 
     async def plans(self, session: str, owner: str | None = None) -> tuple[Plan, ...]:
         """Return the plans in force of a conversation kept.

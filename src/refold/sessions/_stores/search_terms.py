@@ -1,4 +1,4 @@
-"""The search terms of a text, the same in every store, and the excerpt around a match."""
+"""The search terms of a text, the same in every store."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["excerpt", "pieces", "terms", "word_runs", "words_of"]
+__all__ = ["pieces", "terms", "word_runs", "words_of"]
 
 # Scripts without spaces: each character is a word of its own, and a query for several is a phrase.
 SIGNS = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -57,13 +57,3 @@ def pieces(words: Sequence[str], count: int = 16_000, size: int = 200_000) -> li
             start, size_so_far = place, 0
         size_so_far += len(word)
     return [*out, words[start:]] if start < len(words) else out
-
-
-def excerpt(text: str, query: str, around: int = 80) -> str:
-    """Return the text around the first word of a query that it contains, on one line."""
-    small = text.lower()
-    places = [place for run in terms(query) if (place := small.find("".join(run))) >= 0]
-    first = min(places, default=0)
-    start, stop = max(0, first - around), first + around
-    cut = " ".join(text[start:stop].split())
-    return f"{'…' if start else ''}{cut}{'…' if stop < len(text) else ''}"
