@@ -257,8 +257,8 @@ class Conversations:
 
     def _search(self, query: str, sees: str | None, limit: int) -> tuple[list[SearchHit], bool]:
         opened = self._opener.opened if self._opener.has_secret else None
-        found, whole = search_all(self.store, query, (), limit, owner=sees, opened=opened)
-        return [SearchHit(each.session, each.message.id, each.message.role, each.excerpt) for each in found], whole
+        results, whole = search_all(self.store, query, (), limit, owner=sees, opened=opened)
+        return [SearchHit(each.session, each.message.id, each.message.role, each.excerpt) for each in results], whole
 
 
 def title_of(history: History) -> str:

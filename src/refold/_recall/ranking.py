@@ -32,15 +32,15 @@ LONGEST = 3_000  # characters of a passage, or one longer line
 WORD = re.compile(r"\w+")
 INNER = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 KNOWN = 65_536  # words whose parts are remembered
+FEW = 24  # terms that are looked for before the words of a passage are counted; more are in most passages
 # Chosen by hand; benchmarks/findable.py measures what they give together.
 TERM_SATURATION, LENGTH_NORM = 1.2, 0.5  # of BM25: how soon repeats count no more, and how much length takes away
 RARE = 1.5  # the power of a word's rarity: a step has many common words and few that tell where to look
 PART = 0.6  # of a word's worth, for a word inside of it
 HEADING = 2.0  # of a word's worth, where it names the text
 NEIGHBOR = 0.6  # of the score of a neighbor
-AGAIN = (
-    0.7  # of a score, for each better text of the same name: a second read of a file seldom shows what the first lacks
-)
+# Of a score, for each better text of the same name: a second read of a file seldom shows what the first lacks.
+AGAIN = 0.7
 
 
 class Passage(Struct, frozen=True):
@@ -56,9 +56,10 @@ class Passage(Struct, frozen=True):
 
 
 class PassageIndex:
-    """Texts, oldest first, with the lines that name them if any, made ready to be asked several times.
+    """Texts, oldest first, with the lines that name them if any, to be asked several times.
 
-    A score is multiplied by the weight of its text, 1 where none are given.
+    A score is multiplied by the weight of its text, 1 where none are given. The words of a passage are counted when a
+    query first has one of them: most of a long conversation has none.
     """
 
     def __init__(self, texts: Sequence[tuple[str, str]], weights: Sequence[float] = ()) -> None:
@@ -66,15 +67,14 @@ class PassageIndex:
         self._names = [name for name, _ in texts]
         self._headings = [frozenset(terms_of(name)) for name in self._names]
         self._passages: list[tuple[int, int]] = []
-        self._holders: dict[str, list[tuple[int, int]]] = defaultdict(list)  # of a term: passages and how often
-        self._lengths: list[int] = []
+        self._texts: list[str] = []
+        self._counts: dict[int, Counter[str]] = {}  # of a passage: how often it has each term
+        self._holders: dict[str, list[tuple[int, int]]] = {}  # of a term: passages and how often
         for number, (_, text) in enumerate(texts):
             for line, passage in _passages(text):
-                counts = Counter(terms_of(passage))
-                for term, count in counts.items():
-                    self._holders[term].append((len(self._passages), count))
                 self._passages.append((number, line))
-                self._lengths.append(sum(counts.values()))
+                self._texts.append(passage)
+        self._mean = sum(map(len, self._texts)) / max(len(self._texts), 1) or 1.0
 
     def best(self, query: str) -> list[Passage]:
         """Return the best passage of each text that holds a word of a query or is named by one, best first."""
@@ -83,6 +83,7 @@ class PassageIndex:
             weights[whole] = 1.0
             for part in parts:
                 weights.setdefault(part, PART)
+        self._look_for([*weights])
         scores = self._scores(weights)
         headings = [
             HEADING * sum(weights[term] * self._rarity(term) for term in heading & weights.keys())
@@ -107,18 +108,30 @@ class PassageIndex:
             before[name] += bool(name)
         return sorted(varied, key=_order)
 
+    def _look_for(self, terms: Sequence[str]) -> None:
+        """Find the passages of terms that were not looked for before."""
+        fresh = [term for term in terms if term not in self._holders]
+        self._holders.update((term, []) for term in fresh)
+        for place, passage in enumerate(self._texts if fresh else ()):
+            small = passage.lower()
+            some = [term for term in fresh if term in small] if len(fresh) <= FEW else fresh
+            if some and place not in self._counts:
+                self._counts[place] = Counter(terms_of(passage))
+            for term in some:
+                if count := self._counts[place][term]:
+                    self._holders[term].append((place, count))
+
     def _scores(self, weights: dict[str, float]) -> dict[int, float]:
-        mean = sum(self._lengths) / max(len(self._lengths), 1) or 1.0
         scores: dict[int, float] = defaultdict(float)
         for term, weight in weights.items():
             worth = weight * self._rarity(term) * (TERM_SATURATION + 1)
-            for place, count in self._holders.get(term, ()):
-                length = 1 - LENGTH_NORM + LENGTH_NORM * self._lengths[place] / mean
+            for place, count in self._holders[term]:
+                length = 1 - LENGTH_NORM + LENGTH_NORM * len(self._texts[place]) / self._mean
                 scores[place] += worth * count / (count + TERM_SATURATION * length)
         return scores
 
     def _rarity(self, term: str) -> float:
-        holders = len(self._holders.get(term, ()))
+        holders = len(self._holders[term])
         return float(log(1 + (len(self._passages) - holders + 0.5) / (holders + 0.5)) ** RARE)
 
     def _same_text(self, place: int, number: int) -> bool:

@@ -53,7 +53,7 @@ NAMING = 24  # words up to which a query may be the words of a pointer
 # Of a score, for what is no output of a tool: a step is written like the steps before it, and needs what they brought.
 OWN = 0.6
 WEAK = 0.3  # of the best score: what fits less is not shown
-SAID = "words"  # with which the name of what was said begins; it tells no source
+SPOKEN = "words"  # with which the name of what was said begins; it tells no source
 SEVERAL = 4  # texts that share the room of an answer, where none is asked for by its name
 SHORT = 200  # characters up to which arguments of a call are not worth a piece of their own
 LEAD = 3  # lines shown before the passage that fits best
@@ -98,7 +98,7 @@ class Ranking:
     @cached_property
     def _index(self) -> PassageIndex:
         weights = [OWN if text.own else 1.0 for text in self.texts]
-        names = ["" if text.name.startswith(SAID) else text.name for text in self.texts]
+        names = ["" if text.name.startswith(SPOKEN) else text.name for text in self.texts]
         return PassageIndex([(name, text.searched) for name, text in zip(names, self.texts, strict=True)], weights)
 
     def best(self, query: str, among: Callable[[RecordedText], bool] | None = None) -> list[tuple[RecordedText, int]]:
@@ -109,8 +109,8 @@ class Ranking:
         """
         exact = [text for text in self.texts if query.strip().strip("[]") == text.id]
         for named in (exact, _named_by(query, self.texts)):
-            if found := [(text, 0) for text in named if among is None or among(text)]:
-                return found
+            if texts := [(text, 0) for text in named if among is None or among(text)]:
+                return texts
         words = [word for word in WORD.findall(query) if word.lower() not in NOISE] or [query]
         passages = [each for each in self._index.best(" ".join(words)) if among is None or among(self.texts[each.text])]
         least = max((each.fit for each in passages), default=0.0) * WEAK
@@ -291,7 +291,9 @@ def _pieces(place: int, message: Message, calls: dict[str, ToolCall]) -> Iterato
                     place, message.id, f"arguments of {call_line(part)}", part.arguments, values, own=True
                 )
             case Text() if part.text.strip() and not part.ours:
-                who = {"assistant": f"{SAID} of the assistant", "user": f"{SAID} of the user"}.get(message.role, SAID)
+                who = {"assistant": f"{SPOKEN} of the assistant", "user": f"{SPOKEN} of the user"}.get(
+                    message.role, SPOKEN
+                )
                 yield RecordedText(place, message.id, who, part.text, part.text, own=True)
             case File() if part.text:
                 yield RecordedText(place, message.id, f"file {one_line(part.name, 60)}", part.text, part.text)

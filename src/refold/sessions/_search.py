@@ -57,7 +57,7 @@ LOOKED_AT = 20  # sessions of which one message tells whether a store is encrypt
 
 
 class FoundMessage(Struct, frozen=True):
-    """A message that a search found: as it was received, a session that contains it, and the line that fits best."""
+    """A message that fits a search: as it was received, a session that contains it, and the line that fits best."""
 
     message: Message
     native: Any
@@ -80,8 +80,8 @@ def recall(log: Log, what: str, limit: int) -> tuple[Recalled, ...]:
 
 def search(store: Store, query: str, sessions: tuple[str, ...] = (), limit: int = 20) -> tuple[Recalled, ...]:
     """Return up to `limit` originals that fit a query, the best first; in some sessions, or in all."""
-    found, _ = search_all(store, query, sessions, limit)
-    return tuple(Recalled(each.message.id, each.native, each.session, each.excerpt) for each in found)
+    results, _ = search_all(store, query, sessions, limit)
+    return tuple(Recalled(each.message.id, each.native, each.session, each.excerpt) for each in results)
 
 
 def search_all(
@@ -104,20 +104,20 @@ def search_all(
     if not terms_of(query):
         return [], True
     reader = _Reader(store, opened)
-    heads = {head.id: head for head in store.sessions(owner)}
+    known = {head.id: head for head in store.sessions(owner)}
     for id in sessions or sessions_with(store, query, owner):
-        if id in heads:
-            reader.read(heads[id])
+        if id in known:
+            reader.read(known[id])
     if not sessions and opened is not None and any(map(is_encrypted, newest_texts(store))):
-        for head in heads.values():  # the last used first
+        for head in known.values():  # the last used first
             reader.read(head, having=query)
     texts = [text for session in reversed(reader.sessions) for text in session]  # of equal ones the newest is first
-    found: dict[str, FoundMessage] = {}
+    results: dict[str, FoundMessage] = {}
     for text, line in Ranking(texts).best(query):
-        if text.id not in found and len(found) < limit:
+        if text.id not in results and len(results) < limit:
             message, native, session = reader.messages[text.id]
-            found[text.id] = FoundMessage(message, native, session, line_of(text.searched, line, query))
-    return list(found.values()), reader.whole
+            results[text.id] = FoundMessage(message, native, session, line_of(text.searched, line, query))
+    return list(results.values()), reader.whole
 
 
 def sessions_with(store: Store, query: str, owner: str | None = None) -> list[str]:

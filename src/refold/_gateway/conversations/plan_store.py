@@ -322,10 +322,10 @@ class PlanStore:
     async def search(self, query: str, session: str = "", owner: str | None = None) -> dict[MessageId, Any]:
         """Return originals that fit a query, the best first; encrypted ones are opened as far as there is time."""
         named, opened = [session] if session else [], self.seal.opened if self.seal.has_secret else None
-        found, _ = await self._run(
+        results, _ = await self._run(
             lambda: search_all(self._store, query, named, MOST_HITS, owner=owner, opened=opened), AT_ONCE
         )
-        return {each.message.id: each.native for each in found}
+        return {each.message.id: each.native for each in results}
 
     async def plans(self, session: str, owner: str | None = None) -> tuple[Plan, ...]:
         """Return the plans in force of a conversation kept.
