@@ -130,7 +130,7 @@ def test_a_store_that_is_encrypted_is_opened_with_the_key_of_the_gateway(gateway
     assert WORD in text
     assert "Read all files." in text
     found = call(second.url, "GET", f"/page/search?q={WORD}", None, {"x-refold-token": ADMIN})[2].decode()
-    assert "1 original with all words" in found
+    assert "1 original for" in found
     recalled = json.loads(call(second.url, "GET", f"/v1/recall?q={WORD}")[2])["messages"]
     assert [WORD in each["message"]["content"] for each in recalled] == [True]
 
