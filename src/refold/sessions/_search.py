@@ -149,7 +149,7 @@ class _Reader:
         self.whole = True
         self._store = store
         self._opened = opened
-        self._end = monotonic() + SECONDS
+        self._end: float | None = None  # of the time for what is encrypted, which begins with the first of it
         self._left = MOST_READ
         self._proven = False  # that the secret is the right one
         self._seen: set[str] = set()
@@ -162,8 +162,7 @@ class _Reader:
         """
         if head.id in self._seen or self._left <= 0 or not self.whole:
             return
-        if having and monotonic() > self._end:
-            self.whole = False
+        if having and self._late():
             return
         self._seen.add(head.id)
         natives: dict[MessageId, str] = {}
@@ -197,8 +196,8 @@ class _Reader:
             return None
         if self._opened is None:
             return None
-        if monotonic() > self._end:
-            self.whole = False
+        self._end = self._end or monotonic() + SECONDS
+        if self._late():
             return None
         try:
             native = self._opened(json.loads(text))
@@ -208,6 +207,12 @@ class _Reader:
             return None  # one that is damaged
         self._proven = True
         return native
+
+    def _late(self) -> bool:
+        """Tell whether the time for what is encrypted is over."""
+        if self._end is not None and monotonic() > self._end:
+            self.whole = False
+        return not self.whole
 
 
 def behind(state: SessionState, plan: Plan) -> tuple[MessageId, ...]:
