@@ -132,6 +132,7 @@ class ResponsesSocket:
             while (text := await self._next(end)) is not None:
                 self._shares.popleft().release()  # its request counts instead
                 await self._answer(text)
+                del text  # which else is held, and counts nowhere, until the next one comes
         except TimeoutError:
             message = "this connection has lasted as long as it may: open another one"
             await self._reject(GatewayError(400, message, "websocket_connection_limit_reached"))
@@ -174,6 +175,7 @@ class ResponsesSocket:
             self._shares.append(self._new_share())
             self._size = 0
             self._messages.put_nowait(message.get("bytes", b"") if text is None else text)
+            del message, text  # which would be held until the next one comes
         self._leave()
 
     async def _end(self, reason: str) -> None:

@@ -34,7 +34,8 @@ from refold.core.messages import (
 from refold.errors import BadValue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
 __all__ = ["Edit", "Hide", "Insert", "Rewrite", "fold"]
 
@@ -109,26 +110,38 @@ def fold(
     if not (hidden or patches or before or after):
         return tuple(messages)
     out: list[Message] = []
-
-    def position(message: Message) -> None:
-        for extra in before.get(message.id, ()):
-            position(extra)
-        if message.id not in hidden:
-            changes = patches.get(message.id)
-            out.append(patched(message, changes) if changes else message)
-        for extra in after.get(message.id, ()):
-            position(extra)
-
     for message in messages:
         id = message.id
         if id in before or id in after:
-            position(message)
+            _position(message, out, hidden, patches, before, after)
         elif id not in hidden:
             changes = patches.get(id)
             out.append(patched(message, changes) if changes else message)
     for extra in after.get(None, ()):
-        position(extra)
+        _position(extra, out, hidden, patches, before, after)
     return tuple(out)
+
+
+def _position(
+    message: Message,
+    out: list[Message],
+    hidden: AbstractSet[MessageId],
+    patches: Mapping[MessageId, Sequence[Patch]],
+    before: Mapping[MessageId, Sequence[Message]],
+    after: Mapping[MessageId | None, Sequence[Message]],
+) -> None:
+    """Append a message with what is inserted around it.
+
+    A function within `fold` that called itself would be a reference cycle, which holds all messages of a conversation
+    until the next search for garbage.
+    """
+    for extra in before.get(message.id, ()):
+        _position(extra, out, hidden, patches, before, after)
+    if message.id not in hidden:
+        changes = patches.get(message.id)
+        out.append(patched(message, changes) if changes else message)
+    for extra in after.get(message.id, ()):
+        _position(extra, out, hidden, patches, before, after)
 
 
 def patched(message: Message, changes: Sequence[Patch]) -> Message:

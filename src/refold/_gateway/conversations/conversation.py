@@ -310,6 +310,12 @@ class Conversation:
     def begin_compaction(self, task: asyncio.Task[Plan]) -> None:
         """Take the task that makes the next plan."""
         self.compaction_task = task
+        task.add_done_callback(self._drop_failed)
+
+    def _drop_failed(self, task: asyncio.Task[Plan]) -> None:
+        """Forget a task that failed: by its error's traceback it holds this conversation, though nobody else does."""
+        if (task.cancelled() or task.exception() is not None) and task is self.compaction_task:
+            self.compaction_task = None
 
     def end_compaction(self) -> None:
         """Forget the task that made a plan, once it is done."""

@@ -225,7 +225,10 @@ class Planner:
                 else:  # what a client waits for that then leaves is there when it asks again
                     work = asyncio.create_task(making)
                     conversation.begin_compaction(work)
-                    plan = await asyncio.shield(work)
+                    try:
+                        plan = await asyncio.shield(work)
+                    finally:
+                        del work  # whose error, if any, holds this frame: a cycle, with the conversation in it
             try:
                 await self._adopt(target, plan, plan.policy if policy is REPAIR_REQUEST else reason_of(plan))
             except PlanConflict:  # by one that was paused, or that could not reserve it: its plan holds
@@ -349,7 +352,10 @@ class Planner:
         work = conversation.compaction_task
         if work is None or cause is Cause.MANUAL or (work.done() and (work.cancelled() or work.exception())):
             return None
-        plan = await asyncio.shield(work)
+        try:
+            plan = await asyncio.shield(work)
+        finally:
+            del work  # as in `compact`
         return plan if _fits(conversation, plan) and (cause is not Cause.OVERFLOW or plan.cause is cause) else None
 
     async def _adopt_when_made(self, target: CompactionTarget, work: asyncio.Task[Plan]) -> None:
@@ -365,9 +371,8 @@ class Planner:
             self._metrics.failed(str(failed))
         except StoreError:
             self._metrics.failed("store")
-            await asyncio.wait((work,))  # whose own end nobody else would hear of
-            if not work.cancelled():
-                work.exception()
+        finally:
+            del work  # as in `compact`
 
     async def _make_plan(
         self,

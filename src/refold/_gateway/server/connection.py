@@ -56,6 +56,7 @@ OFFERED = re.compile(rb"\nupgrade:[ \t]*websocket[ \t]*\r")
 LENGTH = re.compile(rb"\ncontent-length: ?(\d{1,15})\r")
 LONGEST_NUMBER = 15  # digits
 IDLE = 75.0  # seconds without a request after which a connection is closed
+PONG = b"\x8a\x80\0\0\0\0"  # an unasked one, which says nothing: a parser holds its last frame until the next one
 STOPPED = 30.0  # seconds without reading after which a client has stopped, where others need what its request holds
 
 
@@ -305,6 +306,8 @@ class ClientConnection(asyncio.Protocol):
             if self.on_data is not None and size:
                 self.on_data(size)
             self._protocol.data_received(data)
+            if size and self._frames.is_between_frames and not self._view.is_closing():
+                self._protocol.data_received(PONG)
         if self._view.is_closing():
             self._unparsed = b""
         elif self._unparsed:

@@ -41,6 +41,11 @@ class FrameCounter:
         self._control = 0  # control frames since the second began
         self._second = 0.0
 
+    @property
+    def is_between_frames(self) -> bool:
+        """Whether all frames that have begun have ended."""
+        return not (self._payload or self._head)
+
     def take(self, data: bytes, read: float) -> FrameSlice:
         """Count frames at the start of data: at most as many as are parsed in one turn of the loop.
 

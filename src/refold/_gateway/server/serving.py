@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import logging
 import os
@@ -42,6 +43,10 @@ OLD_GARBAGE = 60  # of the latter, after which everything is searched, in a mome
 NEVER = 10**9  # seconds of uvicorn's own limit for idle connections, which the gateway closes itself
 LOOK = 20  # ticks of a tenth of a second between two looks whether the certificate was replaced
 
+MALLOPT_MMAP_THRESHOLD = -3  # what glibc's <malloc.h> calls M_MMAP_THRESHOLD
+# bytes of a block that is mapped alone, and so given back when it is freed: glibc raises its own limit to the largest
+# block that was freed, so that after one body of 10 MB the next ones leave holes in a heap that only grows
+LARGE_BLOCK = 1024 * 1024
 SWITCH = 0.0005  # seconds for which a thread that plans keeps the event loop waiting; Python's are ten times as many
 
 
@@ -123,6 +128,12 @@ class _Server(uvicorn.Server):
             log_event(logging.INFO, "certificate renewed")
 
 
+def _map_large_blocks() -> None:
+    if sys.platform == "linux":
+        with suppress(AttributeError, OSError):  # a C library other than glibc
+            ctypes.CDLL(None).mallopt(MALLOPT_MMAP_THRESHOLD, LARGE_BLOCK)
+
+
 class Serving:
     """A gateway on a socket. `url` is its address; as a context manager it serves in a thread of its own.
 
@@ -160,6 +171,7 @@ class Serving:
         """
         gc.collect()
         gc.set_threshold(*GC_THRESHOLDS)
+        _map_large_blocks()
         sys.setswitchinterval(SWITCH)
         self.gateway.owns_process = True
         try:
