@@ -369,3 +369,14 @@ def test_what_one_replica_kept_another_recalls_rewinds_and_counts_as_used(store)
         assert json.loads(call(three.url, path=f"/v1/sessions/{id}/rewind", body={"to": 0})[2])["plans"] == []
         call(three.url, body=chat(9), headers={"x-refold-trigger": "never"})
         assert provider.received[0].body == chat(9)
+
+
+def test_any_replica_shows_the_plans_that_another_has_made_since(store):
+    more = {"window": 16_000, "background": False, "store": store}
+    with ScriptedProvider(["ok"]) as provider, standing(provider, **more) as one, standing(provider, **more) as two:
+        id = call(one.url, body=chat(9))[1]["x-refold-conversation"]
+        call(two.url, body=chat(9))
+        assert call(one.url, body=chat(18))[1]["x-refold-done"] == "compacted"
+        shown = [json.loads(call(each.url, "GET", f"/v1/sessions/{id}")[2])["plans"] for each in (one, two)]
+    assert len(shown[0]) == 2
+    assert shown[1] == shown[0]

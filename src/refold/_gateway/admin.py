@@ -313,7 +313,7 @@ class Admin:
         id, owner = _session_id(request), request.state.caller.sees
         conversation = await self._lookup.current(id, owner)
         if request.method != "DELETE":
-            plans = conversation.plans if conversation is not None else await self._keeper.plans(id, owner)
+            plans = await self._plans(id, conversation, owner)
             return _json({**_summary_of(id, conversation), "plans": [_plan(plan) for plan in plans]})
         if conversation is not None:
             self._tracks.forget(conversation.id, deleted=True)
@@ -321,6 +321,15 @@ class Admin:
         if not await self._keeper.delete(stored_id, owner) and conversation is None:
             raise SessionNotFound(id)
         return _json({"id": id, "deleted": True})
+
+    async def _plans(self, id: str, conversation: Conversation | None, owner: str | None) -> tuple[Plan, ...]:
+        """Return the plans in force, also those that another worker or replica has made since."""
+        if conversation is None:
+            return await self._keeper.plans(id, owner)
+        if conversation.session_id and not conversation.unsaved:
+            with suppress(StoreError):
+                return await self._keeper.plans(conversation.session_id, owner)
+        return conversation.plans
 
     async def _rewind_session(self, request: Request) -> Response:
         id, caller = _session_id(request), request.state.caller
