@@ -1,7 +1,7 @@
-"""Says at the end of a digest how much left between the messages behind it, by turn of the user.
+"""Says at the end of a digest which turns of the user stand as messages, and how much left between them, by turn.
 
-What stays of a long turn stands side by side in the view, and nothing shows that messages are missing between two of
-them: they read as if one followed the other.
+A digest names turns by number, and the messages behind it have none. What stays of a long turn stands side by side in
+the view, and nothing shows that messages are missing between two of them: they read as if one followed the other.
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from refold._condense.digest.previous import END
+from refold._condense.digest.previous import END, own_text, turns_standing
 from refold._condense.digest.render import SMALL_GOAL, share_of
-from refold._condense.digest.turns import turns_at
+from refold._condense.digest.turns import turn_numbers, turns_at
+from refold._condense.speaker_marks import becomes_one
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
-    from refold.core.messages import MessageId
+    from refold.core.messages import Message, MessageId
     from refold.core.view import View
 
 __all__ = ["room_for_count", "with_count"]
@@ -27,37 +29,73 @@ SHARES, MOST_TOKENS = ((0.1, 0.0), (0.25, 0.0025), (0.5, 0.0025)), 56
 # Tokens of the shortest count, and the goal in tokens of which that is a quarter of a percent: from there it is kept
 # whatever the share, since a system prompt may take most of a goal and leave the transcript little.
 SHORTEST, SHORTEST_GOAL = 32, 12_800
+# Tokens kept for the turns that stand: for each, and the share of the goal that is the most. Where they take more, they
+# have what is left over.
+TURN_TOKENS, TURNS_SHARE = 3, 0.008
 BORDERS = 4  # tokens more that a text may have with the count in it
 FEWEST = 3  # missing messages that are worth a word
 MANY = 24  # turns from which they are counted in runs
 
 
 def room_for_count(view: View) -> int:
-    """Return the tokens that are kept for the count; none where little has room at all."""
+    """Return the tokens that are kept for turns and count; none where little has room at all."""
     if view.goal_tokens < SMALL_GOAL:
         return 0
     least = SHORTEST if view.goal_tokens >= SHORTEST_GOAL else 0
-    return min(max(int(view.goal_tokens * share_of(view, SHARES)), least), MOST_TOKENS)
+    count = min(max(int(view.goal_tokens * share_of(view, SHARES)), least), MOST_TOKENS)
+    turns = TURN_TOKENS * (len(turn_numbers(view.transcript)) - 1)
+    return count + max(min(turns, int(view.goal_tokens * TURNS_SHARE)), 0)
 
 
-def with_count(view: View, digest: str, staying: Iterable[MessageId], room: int) -> str:
-    """Return the text of a digest with what left between the messages that stay, as far as there is room.
+def with_count(view: View, digest: str, staying: Sequence[Message], room: int, before: MessageId | None = None) -> str:
+    """Return the text of a digest with what stands and left of turns among the messages that stay, if there is room.
 
-    Turns are counted one by one; where that takes too much, turns in a row of which most is missing are one, or all.
+    The digest stands before the message `before`. What left is counted turn by turn; where that takes too much, turns
+    in a row of which most is missing are one, or all.
     """
-    whole, left = _counted(view, frozenset(staying))
+    numbers = _standing(view, staying, before)
+    if numbers and len(numbers) < max(turn_numbers(view.transcript).values()):  # else they count up from one
+        told = f". {turns_standing(numbers)}"
+        if (size := view.counter.text(told) + BORDERS) <= room:
+            digest, room = _ended(digest, told), room - size
+    whole, left = _counted(view, {message.id for message in staying})
     each = [[turn] for turn in whole]
     runs = [[*run] for _, run in groupby(whole, key=lambda turn: 2 * left[turn] >= whole[turn])]
-    before, _, behind = digest.rpartition(END)
     for spans in (each, runs, [[*whole]]) if len(each) < MANY else (runs, [[*whole]]):
         if words := ", ".join(_words(spans, whole, left)):
             count = f". Left out in between, in messages by user turn: {words}"
             if view.counter.text(count) + BORDERS <= room:
-                return f"{before}{END}{count}{behind}"
+                return _ended(digest, count)
     return digest
 
 
-def _counted(view: View, staying: frozenset[MessageId]) -> tuple[dict[int, int], dict[int, int]]:
+def _ended(digest: str, words: str) -> str:
+    """Return a digest with words at the beginning of its end mark."""
+    before, _, behind = digest.rpartition(END)
+    return f"{before}{END}{words}{behind}"
+
+
+def _standing(view: View, staying: Sequence[Message], before: MessageId | None) -> list[int]:
+    """Return the numbers of the user's turns that stay, in order; of those that become one message that of the first.
+
+    A copy of a turn has its number, too: sent back it is a turn.
+    """
+    numbers = turn_numbers(view.transcript)
+    copied = {own_text(message): numbers[message.id] for message in view.transcript.messages if message.id in numbers}
+    standing: list[int] = []
+    last: Message | None = None
+    counted = False  # whether the message as it will be sent has a turn already
+    for message in staying:
+        counted = counted and last is not None and becomes_one(view, last, message, apart=message.id == before)
+        number = numbers.get(message.id) or copied.get(own_text(message), 0)
+        if number and message.role == "user" and not counted:
+            standing.append(number)
+            counted = True
+        last = message
+    return standing
+
+
+def _counted(view: View, staying: AbstractSet[MessageId]) -> tuple[dict[int, int], dict[int, int]]:
     """Return the messages of each turn, and how many of them left."""
     whole: dict[int, int] = {}
     left: dict[int, int] = {}

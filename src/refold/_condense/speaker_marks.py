@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.view import View
 
-__all__ = ["is_speaker_mark", "room_for_marks", "speaker_marks"]
+__all__ = ["becomes_one", "is_speaker_mark", "room_for_marks", "speaker_marks"]
 
 OPENING = "[The user speaks: turn "  # known to core._annotations, where a client sends it back
 NEWEST = ", the current request"
+SIDE = ("user", "tool")  # the roles that are one where roles alternate
 SHARE = 0.015  # of the goal that marks may take; chosen by hand
 COST = 16  # tokens of a mark as a message, at most
 
@@ -64,12 +65,19 @@ def _marks(draft: Draft, digest: Insert | None) -> Iterator[Insert]:
         if hidden or not message.parts:
             continue
         number = numbers.get(message.id)
-        if number and before and before.role in ("user", "tool") and not _side_by_side(view, before, message):
+        if number and before and before.role in SIDE and not _side_by_side(view, before, message):
             current = message.id == newest
             if (current or not _only_user_speaks(before)) and not _is_marked(message):
                 text = f"{OPENING}{number}{NEWEST if current else ''}]"
                 yield view.insert("user", text, Note("notice"), before=message.id)
         before = message
+
+
+def becomes_one(view: View, first: Message, second: Message, *, apart: bool) -> bool:
+    """Tell whether a message that stays becomes one with what stays before it; with `apart` the digest is between."""
+    if not (view.traits.alternates and first.role in SIDE and second.role in SIDE):
+        return False
+    return bool(apart or first.patches or second.patches) or not _side_by_side(view, first, second)
 
 
 def _side_by_side(view: View, first: Message, second: Message) -> bool:

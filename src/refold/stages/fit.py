@@ -207,9 +207,8 @@ class Fit(Struct, frozen=True):
             refill(draft, areas, log, goal)
         correct_markers(draft)
         if digest:
-            staying = (message.id for message in draft.remaining())
             free = view.goal_tokens - room_for_marks(view) - draft.total
-            text = with_count(view, text, staying, free)
+            text = with_count(view, text, draft.remaining(), free, before)
             counted = view.insert("user", text, Note("digest", *files), before=before)
             # with it a counter may take the text for one of another kind, all of which costs more
             if (larger := view.counter.message(counted.message)) - size <= free:

@@ -3,7 +3,8 @@
 A digest is made anew from what was said. Where that is gone, because an already compacted list was sent, the digest in
 it is the only record: its entries are carried on into the next one, which takes its place. Its opening says how much
 text it stands for (`stands_for`), so that the next one is as large as if all of that were still there. The current
-request at its end restates a message that is there anyway, and is not read.
+request at its end restates a message that is there anyway, and is not read. Its last line says which turns of the user
+stand as messages (`turns_standing`), so that every turn keeps its number.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ __all__ = [
     "quotations",
     "stands_for",
     "tokens_before",
+    "turns_before",
+    "turns_standing",
 ]
 
 OPENING = "[Digest of earlier messages: background, not a new request]"
@@ -49,6 +52,8 @@ CURRENT = "Current request of the user"  # how the title begins of what restates
 STANDS = "It stands for about {:,} tokens of earlier text."
 SIZE = re.compile(STANDS.format(0).replace("0", r"([\d,]+)").replace("text.", "text"))
 ROUNDED = 3  # digits of that number
+STANDING = "Turns of the user that stand as messages: "
+STANDING_TURNS = re.compile(rf"^{re.escape(END)}.*{STANDING}(\d+(?: to \d+)?(?:, \d+(?: to \d+)?)*)", re.M)
 HEADING = "## "
 ENTRY = "- "
 INDENT = "\n  "  # before further lines of an entry, so that none of them can begin a section or an entry
@@ -158,6 +163,26 @@ def tokens_before(transcript: Transcript) -> int:
     digests = (part.text for message in transcript.messages for part in digests_in(message))
     sizes = (SIZE.search(text.partition(f"\n{HEADING}")[0]) for text in digests)
     return sum(int(size[1].replace(",", "")) for size in sizes if size)
+
+
+def turns_standing(numbers: Sequence[int]) -> str:
+    """Return the sentence that says which turns of the user stand as messages, in order; those in a row as one."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return STANDING + ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+
+
+@memoized
+def turns_before(transcript: Transcript) -> tuple[int, ...]:
+    """Return the numbers of the first turns in a transcript that a client sent back, as the last digest in it says."""
+    digests = (part.text for message in transcript.messages for part in digests_in(message))
+    told = [matches[-1] for text in digests if (matches := STANDING_TURNS.findall(text))]
+    runs = [[*map(int, run.split(" to "))] for run in told[-1].split(", ")] if told else []
+    return tuple(number for run in runs for number in range(run[0], run[-1] + 1))
 
 
 def quotations(lines: Sequence[str]) -> tuple[tuple[int, str], ...]:

@@ -7,11 +7,11 @@ what is done next. The work then goes on in the next turn (`turns_in_work`).
 from __future__ import annotations
 
 import re
-from itertools import accumulate, count
+from itertools import accumulate, chain, count
 from typing import TYPE_CHECKING
 
 from refold._condense.digest.announcements import SENTENCE
-from refold._condense.digest.previous import earlier_entries
+from refold._condense.digest.previous import earlier_entries, turns_before
 from refold._condense.text_calls import text_call
 from refold.core._speakers import is_commentary, is_turn
 from refold.core.messages import MessageId, memoized, text_of
@@ -44,9 +44,10 @@ WAITS = re.compile(  # that it waits for the user
 
 @memoized
 def turn_numbers(transcript: Transcript) -> dict[MessageId, int]:
-    """Return the numbers of the user's turns, from 1; turns that a digest quotes keep the numbers it gives them."""
-    taken = earlier_entries(transcript).turns
-    numbers = (number for number in count(1) if number == 1 or number not in taken)
+    """Return the numbers of the user's turns, from 1; turns keep the numbers that an earlier digest gives them."""
+    taken, standing = earlier_entries(transcript).turns, turns_before(transcript)
+    new = count(max((*standing, *taken)) + 1) if standing else (n for n in count(1) if n == 1 or n not in taken)
+    numbers = chain(standing, new)
     return {message.id: next(numbers) for message in transcript.messages if is_turn(message)}
 
 
