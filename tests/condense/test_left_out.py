@@ -52,7 +52,7 @@ def test_many_turns_of_which_most_is_missing_are_counted_as_one():
 def test_where_turns_that_lost_much_and_little_alternate_all_are_counted_as_one():
     lines = [line for n in range(60) for line in (f"u: part {n}", *(f"a: step {n} {m}" for m in range(9)))]
     view = view_of(talk(*lines))
-    kept = [message.id for message in view.messages if int(text_of(message).split()[1]) % 2]
+    kept = [message for message in view.messages if int(text_of(message).split()[1]) % 2]
     counted = with_count(view, "[End of the digest.]", kept, 400)
     assert "Left out in between, in messages by user turn: 1 to 60 (300 of 600)" in counted
 
@@ -67,7 +67,7 @@ def test_what_left_before_the_first_turn_is_told_as_such():
         *(f"a: on {n}" for n in range(9)),
     ]
     view = view_of(talk(*lines))
-    counted = with_count(view, "[End of the digest.]", [view.messages[-1].id], 80)
+    counted = with_count(view, "[End of the digest.]", [view.messages[-1]], 80)
     assert "by user turn: before 1 to 1 (21 of 22)" in counted
 
 
@@ -80,5 +80,5 @@ def test_a_large_goal_keeps_room_for_the_shortest_count_where_the_system_prompt_
 def test_where_little_has_room_none_is_kept_for_the_count_and_only_what_is_left_over_is_taken():
     view = view_of(talk("u: Mend it.", *(f"a: step {n}" for n in range(30)), "u: And now?"), goal=3_000)
     assert room_for_count(view) == 0
-    assert with_count(view, "[End of the digest.]", [view.messages[-1].id], 20) == "[End of the digest.]"
-    assert "Left out" in with_count(view, "[End of the digest.]", [view.messages[-1].id], 200)
+    assert with_count(view, "[End of the digest.]", [view.messages[-1]], 20) == "[End of the digest.]"
+    assert "Left out" in with_count(view, "[End of the digest.]", [view.messages[-1]], 200)

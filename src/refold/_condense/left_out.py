@@ -29,9 +29,9 @@ SHARES, MOST_TOKENS = ((0.1, 0.0), (0.25, 0.0025), (0.5, 0.0025)), 56
 # Tokens of the shortest count, and the goal in tokens of which that is a quarter of a percent: from there it is kept
 # whatever the share, since a system prompt may take most of a goal and leave the transcript little.
 SHORTEST, SHORTEST_GOAL = 32, 12_800
-# Tokens kept for the turns that stand: for each, and the share of the goal that is the most. Where they take more, they
-# have what is left over.
-TURN_TOKENS, TURNS_SHARE = 3, 0.008
+# Tokens kept for the turns that stand: for each, the share of the goal that is the most, and the goal from which any
+# are. Where they take more, they have what is left over.
+TURN_TOKENS, TURNS_SHARE, TURNS_GOAL = 3, 0.008, 8_000
 BORDERS = 4  # tokens more that a text may have with the count in it
 FEWEST = 3  # missing messages that are worth a word
 MANY = 24  # turns from which they are counted in runs
@@ -43,7 +43,7 @@ def room_for_count(view: View) -> int:
         return 0
     least = SHORTEST if view.goal_tokens >= SHORTEST_GOAL else 0
     count = min(max(int(view.goal_tokens * share_of(view, SHARES)), least), MOST_TOKENS)
-    turns = TURN_TOKENS * (len(turn_numbers(view.transcript)) - 1)
+    turns = TURN_TOKENS * (len(turn_numbers(view.transcript)) - 1) if view.goal_tokens >= TURNS_GOAL else 0
     return count + max(min(turns, int(view.goal_tokens * TURNS_SHARE)), 0)
 
 

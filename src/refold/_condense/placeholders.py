@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from msgspec.structs import replace
 
 from refold.core.messages import (
@@ -15,9 +17,11 @@ from refold.core.messages import (
     memoized,
 )
 
-__all__ = ["content_replaced", "images_in", "is_pointer", "media_marker", "text_replaced"]
+__all__ = ["LEFT_OUT", "content_replaced", "images_in", "is_pointer", "media_marker", "text_replaced"]
 
 POINTER = "[output "
+# What stands in place of a part of a text, or of an image.
+LEFT_OUT = re.compile(r"\[…(?: [^\]\n]{1,60} left out …)?\]|\[\w+ seen earlier, left out: [^\]\n]{1,200}\]")
 LONGEST = 600  # characters of a pointer, which is one line
 
 

@@ -8,6 +8,7 @@ made from the whole transcript anyway (`CUMULATIVE`) hold those entries already.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
@@ -30,7 +31,7 @@ from refold._condense.digest.outcomes import (
     repeated_failures,
     solved_checks,
 )
-from refold._condense.digest.previous import earlier_entries
+from refold._condense.digest.previous import earlier_entries, quotations
 from refold._condense.digest.quotes import GOAL
 from refold._condense.digest.reports import REPORTED, reports
 from refold._condense.digest.rulings import accepted, rulings, waived
@@ -38,17 +39,19 @@ from refold._condense.digest.state import LISTED, STATE, TODO, state
 from refold._condense.digest.steps import STEPS, earlier_steps, steps
 from refold._condense.digest.targets import WRITE, Target, target_in, targets_of
 from refold._condense.digest.task_lists import newest_task_list
-from refold._condense.digest.turns import turns_at, turns_in_work
+from refold._condense.digest.turns import turn_numbers, turns_at, turns_in_work
 from refold._condense.digest.worked_through import WORKED_THROUGH, worked_through
 from refold._condense.file_views import is_scratch
 from refold._condense.identifier_scores import likeliest_first
 from refold._condense.pins import CONSTRAINTS
+from refold._condense.placeholders import LEFT_OUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from refold._condense.digest.quotes import Quotes
     from refold.core.messages import Message
+    from refold.core.transcript import Transcript
     from refold.core.view import View
 
 __all__ = ["Files", "Section", "first_among", "sections", "touched_files"]
@@ -71,6 +74,8 @@ ACCOUNT_POSITION = 3  # of a model's account among the sections: after what user
 END = " → "  # between a call and how it ended
 # The end or the beginning of a command that is not whole, and of which nothing tells how it ended.
 CUT = re.compile(r" …`?$|^\S+ `… (?!git |gh |mv |.*→)")
+NUMBERED = re.compile(r"\bturn \d+\b")
+STEP = re.compile(r"(turn \d+: .+?): (?=changed |`)")  # how a step begins that was announced
 MARKS = (" (unresolved)", " (went well later)", " (passed later)")  # behind errors in digests of earlier releases
 
 Files: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]  # read, changed
@@ -267,11 +272,13 @@ def _with_earlier(section: Section, view: View) -> Section:
         now = {line.partition(PASSED_LATER)[0] for line in section.lines}
         earlier = tuple(line for line in earlier if line.rpartition(" (turn ")[0] not in now)
     if section.title == STEPS:
-        earlier = earlier_steps(view, earlier)
+        earlier, own = _longer_steps(earlier_steps(view, earlier), section.lines)
+        section = replace(section, lines=own)
     if section.title == ENDED:
-        ended = {line.partition(":")[0] for line in section.lines if END in line}
+        uncertain = _before_missing_turns(view.transcript) if earlier else ()
+        ended = {line.partition(":")[0] for line in section.lines if END in line}.difference(uncertain)
         earlier = tuple(line for line in earlier if line.partition(":")[0] not in ended)
-        kept = {line.partition(":")[0] for line in earlier}
+        kept = {line.partition(":")[0] for line in earlier}.union(uncertain)
         lines, fuller = (
             tuple(line for line in some if line.partition(":")[0] not in kept)
             for some in (section.lines, section.fuller)
@@ -279,8 +286,48 @@ def _with_earlier(section: Section, view: View) -> Section:
         section = replace(section, lines=lines, fuller=fuller)
     if not earlier or section.title in CUMULATIVE or section.title == STATE:
         return section
+    if section.title == REQUESTS:
+        quoted = {turn for turn, _ in quotations(earlier)}
+        new = (line for line in section.lines if quoted.isdisjoint(turn for turn, _ in quotations((line,))))
+        section = replace(section, lines=tuple(new))
+    else:
+        section = replace(section, lines=_as_told_before(section.lines, earlier))
     lines = (*section.lines, *reversed(earlier)) if section.newest_first else (*earlier, *section.lines)
     return replace(section, lines=tuple(dict.fromkeys(lines)))
+
+
+def _as_told_before(lines: Sequence[str], earlier: Sequence[str]) -> tuple[str, ...]:
+    """Return lines, those that earlier digests tell as they tell them.
+
+    They knew more: by now the turn of what was said may have left, so that it seems to be of the one before, and of its
+    words a part.
+    """
+    told = {NUMBERED.sub("turn", line): line for line in earlier}
+
+    def before(line: str) -> str:
+        pieces = [piece.strip() for piece in LEFT_OUT.split(NUMBERED.sub("turn", line))]
+        if len(pieces) == 1:
+            return told.get(pieces[0], line)
+        return next((each for key, each in told.items() if all(map(key.__contains__, pieces))), line)
+
+    return tuple(map(before, lines))
+
+
+def _before_missing_turns(transcript: Transcript) -> frozenset[str]:
+    """Return the turns behind which others have left: an answer behind them may be that of one of those."""
+    numbers = sorted(turn_numbers(transcript).values())
+    return frozenset(f"turn {turn}" for turn, after in pairwise(numbers) if turn + 1 < after)
+
+
+def _longer_steps(earlier: Sequence[str], lines: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return earlier and new lines without those of which the other holds more: calls of a step may have left."""
+    announced = [
+        {NUMBERED.sub("turn", match[1]): line for line in some if (match := STEP.match(line))}
+        for some in (earlier, lines)
+    ]
+    before, now = announced
+    shorter = {before[step] if len(before[step]) <= len(now[step]) else now[step] for step in before.keys() & now}
+    return tuple(each for each in earlier if each not in shorter), tuple(each for each in lines if each not in shorter)
 
 
 def _still_open(errors: Sequence[str], view: View, now: Sequence[str]) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from refold._condense.digest.remedies import announced
 from refold._condense.digest.targets import target_of, targets_of
 from refold._condense.digest.turns import turns_at, turns_in_work
 from refold._condense.file_views import is_scratch, took_effect
+from refold._condense.placeholders import LEFT_OUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -123,7 +124,10 @@ def _note(step: _Step, view: View, position: int, call: ToolCall, result: ToolRe
         or (wrong and meant_to_fail(view, position, call))
     ):
         return
-    command = one_line((target.written or call_line(call)).replace("`", "'"), ENDED)
+    written = target.written or call_line(call)
+    if LEFT_OUT.search(written):  # an earlier plan cut it
+        return
+    command = one_line(written.replace("`", "'"), ENDED)
     if wrong or (is_shell(call) and (target.checks or len(target.written) <= ENDED)):
         how = one_line(ended(call, result), ENDED) if wrong or target.checks else ""
         step.runs[f"`{command}`"] = f"{how}{SOLVED}" if solved else how
