@@ -75,6 +75,7 @@ END = " → "  # between a call and how it ended
 # The end or the beginning of a command that is not whole, and of which nothing tells how it ended.
 CUT = re.compile(r" …`?$|^\S+ `… (?!git |gh |mv |.*→)")
 NUMBERED = re.compile(r"\bturn \d+\b")
+KNOWN_AGAIN = 40  # characters of a statement that was cut from which it is known again
 STEP = re.compile(r"(turn \d+: .+?): (?=changed |`)")  # how a step begins that was announced
 MARKS = (" (unresolved)", " (went well later)", " (passed later)")  # behind errors in digests of earlier releases
 
@@ -306,8 +307,8 @@ def _as_told_before(lines: Sequence[str], earlier: Sequence[str]) -> tuple[str, 
 
     def before(line: str) -> str:
         pieces = [piece.strip() for piece in LEFT_OUT.split(NUMBERED.sub("turn", line))]
-        if len(pieces) == 1:
-            return told.get(pieces[0], line)
+        if sum(map(len, pieces)) < KNOWN_AGAIN or len(pieces) == 1:
+            return told.get(NUMBERED.sub("turn", line), line)
         return next((each for key, each in told.items() if all(map(key.__contains__, pieces))), line)
 
     return tuple(map(before, lines))
