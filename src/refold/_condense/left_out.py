@@ -53,11 +53,11 @@ def with_count(view: View, digest: str, staying: Sequence[Message], room: int, b
     The digest stands before the message `before`. What left is counted turn by turn; where that takes too much, turns
     in a row of which most is missing are one, or all.
     """
-    numbers = _standing(view, staying, before)
+    numbers = _standing(view, staying, before) if view.goal_tokens >= SMALL_GOAL else []
     if numbers and len(numbers) < max(turn_numbers(view.transcript).values()):  # else they count up from one
-        told = f". {turns_standing(numbers)}"
-        if (size := view.counter.text(told) + BORDERS) <= room:
-            digest, room = _ended(digest, told), room - size
+        sentence = f". {turns_standing(numbers)}"
+        if (size := view.counter.text(sentence) + BORDERS) <= room:
+            digest, room = _ended(digest, sentence), room - size
     whole, left = _counted(view, {message.id for message in staying})
     each = [[turn] for turn in whole]
     runs = [[*run] for _, run in groupby(whole, key=lambda turn: 2 * left[turn] >= whole[turn])]

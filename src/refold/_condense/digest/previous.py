@@ -180,8 +180,8 @@ def turns_standing(numbers: Sequence[int]) -> str:
 def turns_before(transcript: Transcript) -> tuple[int, ...]:
     """Return the numbers of the first turns in a transcript that a client sent back, as the last digest in it says."""
     digests = (part.text for message in transcript.messages for part in digests_in(message))
-    told = [matches[-1] for text in digests if (matches := STANDING_TURNS.findall(text))]
-    runs = [[*map(int, run.split(" to "))] for run in told[-1].split(", ")] if told else []
+    sentences = [matches[-1] for text in digests if (matches := STANDING_TURNS.findall(text))]
+    runs = [[*map(int, run.split(" to "))] for run in sentences[-1].split(", ")] if sentences else []
     return tuple(number for run in runs for number in range(run[0], run[-1] + 1))
 
 

@@ -292,26 +292,26 @@ def _with_earlier(section: Section, view: View) -> Section:
         new = (line for line in section.lines if quoted.isdisjoint(turn for turn, _ in quotations((line,))))
         section = replace(section, lines=tuple(new))
     else:
-        section = replace(section, lines=_as_told_before(section.lines, earlier))
+        section = replace(section, lines=_as_stated_before(section.lines, earlier))
     lines = (*section.lines, *reversed(earlier)) if section.newest_first else (*earlier, *section.lines)
     return replace(section, lines=tuple(dict.fromkeys(lines)))
 
 
-def _as_told_before(lines: Sequence[str], earlier: Sequence[str]) -> tuple[str, ...]:
+def _as_stated_before(lines: Sequence[str], earlier: Sequence[str]) -> tuple[str, ...]:
     """Return lines, those that earlier digests tell as they tell them.
 
     They knew more: by now the turn of what was said may have left, so that it seems to be of the one before, and of its
     words a part.
     """
-    told = {NUMBERED.sub("turn", line): line for line in earlier}
+    known = {NUMBERED.sub("turn", line): line for line in earlier}
 
-    def before(line: str) -> str:
+    def earlier_form(line: str) -> str:
         pieces = [piece.strip() for piece in LEFT_OUT.split(NUMBERED.sub("turn", line))]
         if sum(map(len, pieces)) < KNOWN_AGAIN or len(pieces) == 1:
-            return told.get(NUMBERED.sub("turn", line), line)
-        return next((each for key, each in told.items() if all(map(key.__contains__, pieces))), line)
+            return known.get(NUMBERED.sub("turn", line), line)
+        return next((each for key, each in known.items() if all(map(key.__contains__, pieces))), line)
 
-    return tuple(map(before, lines))
+    return tuple(map(earlier_form, lines))
 
 
 def _before_missing_turns(transcript: Transcript) -> frozenset[str]:
