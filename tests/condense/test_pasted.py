@@ -81,3 +81,13 @@ def test_what_a_browser_showed_of_a_page_is_pasted_and_the_words_around_it_are_t
 def test_what_people_write_behind_an_address_is_their_own(behind):
     text = f"Port this:\n{ADDRESS}\n\n{behind}\n\nTell me when it is done."
     assert without_pasted(text) == text
+
+
+def test_code_without_a_fence_is_pasted_and_items_of_a_list_that_end_in_semicolons_are_not():
+    code = "\n".join(["import rates", *(f"total_{n} = rates.of(\n    order,\n    {n},\n)" for n in range(12))])
+    items = "\n".join(f"* the report must name region {n};" for n in range(20))
+    said = f"Port this program.\n\n{code}\n\nKeep its output.\n{items}\nThat is all."
+    own = without_pasted(said)
+    assert own.startswith("Port this program.")
+    assert own.endswith(f"Keep its output.\n{items}\nThat is all.")
+    assert "rates.of(" not in own

@@ -15,6 +15,20 @@ from refold.core.transcript import Transcript
 from refold.stages.fit import Fit
 from refold.testing import talk, view_of
 
+PLACES = (
+    "north",
+    "south",
+    "east",
+    "west",
+    "harbor",
+    "valley",
+    "island",
+    "desert",
+    "forest",
+    "mountains",
+    "coast",
+    "lakes",
+)
 FILLING = "\n".join(f"this is a line of plain words {'again and ' * 6}again" for _ in range(12))
 
 
@@ -68,6 +82,30 @@ def test_selected_output_is_selected_anew_from_the_original():
     twice = view.after(Fit().edits(view))
     assert twice.tokens <= 8_000
     assert not any(text.count(PARTS) > 1 for text in outputs(twice))
+
+
+def test_what_a_user_typed_stays_whole_where_all_of_it_has_room_however_many_short_turns_there_are():
+    vision = " ".join(f"Players of the {each} start with their own bank and trade with it." for each in PLACES)
+    lines = ["u: Go.", "a: yes", f"u: First the map, then the rest.\n{vision}\nFirst write a list of tasks."]
+    for part in range(24):
+        lines += [f"a: step {part} | read(src/part{part}.py) as c{part}", f"t: c{part} = {FILLING}", f"a: part {part}"]
+        lines += [f"u: fine, part {part + 1}"]
+    said = [text_of(message) for message in fitted(talk(*lines), 8_000).messages if message.role == "user"]
+    assert any(vision in text for text in said)
+
+
+def test_lines_of_files_in_the_digest_stand_in_no_message_that_came_back():
+    source = "\n".join(f"total_{number} = price_of(order, {number}) * rate_{number}" for number in range(60))
+    patch = "*** Begin Patch\n*** Add File: prices.py\n" + "\n".join(f"+{line}" for line in source.split("\n"))
+    lines = ["u: Write the totals.", f"a: now | apply_patch({patch}\n*** End Patch) as c0", "t: c0 = Done!"]
+    for part in range(9):
+        lines += [f"a: step {part} | search(part{part}) as d{part}", f"t: d{part} = {FILLING}"]
+    view = fitted(talk(*lines, "a: Done so far.", "u: go on with total_7"), 4_000)
+    shown = [text_of(message) + "".join(call.arguments for call in message.calls) for message in view.messages]
+    digest = next(text for text in shown if "[Digest of earlier" in text)
+    block = [line for line in digest.split("\n") if line.startswith("total_")]
+    others = "\n".join(text for text in shown if text is not digest)
+    assert not [line for line in block if f"+{line}\n" in others]
 
 
 def test_a_long_turn_of_a_user_keeps_its_beginning_and_its_limits():

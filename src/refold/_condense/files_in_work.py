@@ -472,6 +472,6 @@ def _lines(message: Message) -> frozenset[str]:
     words = [part.text for part in message.parts if isinstance(part, Text)]
     called = [text for call in message.calls for text in strings_within(arguments_of(call) or call.arguments)]
     visible = (line for result in message.results for line in visible_lines(result).lines if line)
-    return frozenset(line.strip() for text in (*words, *called) for line in text.split("\n")).union(
-        map(str.strip, visible)
-    )
+    spoken = {line.strip() for text in (*words, *called) for line in text.split("\n")}
+    added = (line[1:].strip() for line in spoken if line[:1] == "+")  # lines of a patch
+    return frozenset(spoken).union(added, map(str.strip, visible))

@@ -1,6 +1,8 @@
 """What a user pasted into a turn: code, quotations, documents in tags, pages of the web. Sentences in it are not the
 user's own.
 
+Code counts between fences, and without them where most lines of a stretch can hardly be anything else.
+
 In doubt a text is the user's: a fence without an end, tags that name a task or a request, other tags. So is what
 follows lines that an earlier plan left out, up to the next fence: a fence may have been among them.
 """
@@ -35,12 +37,19 @@ ADDRESS = re.compile(r"^[ \t]*https?://\S+[ \t]*$", re.M)  # alone in its line
 PAGE_LINES, BARE_SHARE = 60, 0.45  # lines of a page, at least, and the share of them that are bare
 BARE_WORDS, BARE_LENGTH = 3, 30  # words and characters of a bare line, at most
 ITEM = re.compile(r"[-*+•#>|]|\d+[.)]")
+# A line of a program, but for items of a list, and by how many of them a stretch has more than of others.
+LISTED = re.compile(r"\s*(?:[-*+•]|\d+[.)])\s")
+CODE_LINE = re.compile(
+    r"\s*(?:(?:from [\w.]+ )?import [\w.{*]|@\w|(?:async )?def \w+\(|class \w+[:({]|"
+    r"(?:const|let|var) \w+ ?=|[\w.]+ ?= ?\S|(?:return|await) \w).*|.*(?:[({\[};=]|\):|[)}\]],)|\s+\S.*,|\s*[)\]}]+"
+)
+CODE_MARGIN, CODE_BREAK = 12, 4
 
 
 @text_cache
 def pasted_spans(text: str) -> tuple[tuple[int, int], ...]:
     """Return where what was pasted begins and ends in a text, in order."""
-    if not any(sign in text for sign in CHECKED):
+    if not any(sign in text for sign in CHECKED) and text.count("\n") < CODE_MARGIN:
         return ()
     spans: list[tuple[int, int]] = []
     for start, stop in sorted(_spans(text)):
@@ -65,6 +74,8 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
         yield from _elements(text)
     if "://" in text:
         yield from _pages(text)
+    if text.count("\n") >= CODE_MARGIN:
+        yield from _code(text)
 
 
 def _fenced(text: str) -> Iterator[tuple[int, int]]:
@@ -128,6 +139,24 @@ def _pages(text: str) -> Iterator[tuple[int, int]]:
     lines = [line for each in text[address.end() : end].split("\n") if (line := each.strip())] if end > 0 else []
     if len(lines) >= PAGE_LINES and sum(map(_is_bare, lines)) >= BARE_SHARE * len(lines):
         yield address.end(), end
+
+
+def _code(text: str) -> Iterator[tuple[int, int]]:
+    """Yield stretches of lines of which most are code: each from its first such line to where their margin is best."""
+    first = at = 0
+    margin, best, end = 0, 0, 0
+    for line in (*text.split("\n"), *["-"] * (CODE_BREAK + 1)):
+        start, at = at, at + len(line) + 1
+        is_code = not LISTED.match(line) and CODE_LINE.fullmatch(line.rstrip()) is not None
+        if line.strip():
+            first = start if is_code and not margin else first
+            margin = max(margin + (1 if is_code else -1), 0)
+        if margin > best:
+            best, end = margin, min(at, len(text))
+        elif best - margin > CODE_BREAK or not margin:
+            if best >= CODE_MARGIN:
+                yield first, end
+            margin = best = 0
 
 
 def _is_bare(line: str) -> bool:

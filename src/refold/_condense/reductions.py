@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Reduction",
+    "cap_of",
     "clear_harness",
     "clear_results",
     "cut_results",
@@ -329,7 +330,7 @@ def cut_results(draft: Draft, positions: Iterable[int], target: int, least: int)
     outputs = [
         (position, result, draft.view.counter.text(result.text)) for position, result in results_in(draft, positions)
     ]
-    cap = max(_cap([size for _, _, size in outputs], draft.total - target), least)
+    cap = max(cap_of([size for _, _, size in outputs], draft.total - target), least)
     for position, result, size in outputs:
         if size > cap and draft.total > target:
             before, original = _as_viewed(draft, position, result), original_result(draft, position, result)
@@ -351,7 +352,7 @@ def cut_texts(draft: Draft, positions: Iterable[int], target: int, least: int) -
         for part in draft.messages[position].parts
         if isinstance(part, Text)
     ]
-    cap = max(_cap([size for _, _, size in texts], draft.total - target), least)
+    cap = max(cap_of([size for _, _, size in texts], draft.total - target), least)
     for position, part, size in texts:
         if size > cap and draft.total > target:
             words, ending = typed_words(draft, position, part)
@@ -403,7 +404,7 @@ def original_text(draft: Draft, position: int, part: Text) -> str:
     return original.text if isinstance(original, Text) else part.text
 
 
-def _cap(sizes: list[int], need: int) -> int:
+def cap_of(sizes: list[int], need: int) -> int:
     """Return the size to which the largest must shrink so that together they save what is needed."""
     ordered = sorted(sizes, reverse=True)
     saved = 0

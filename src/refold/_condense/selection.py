@@ -20,10 +20,13 @@ from refold._condense.directives import TextKind, ranks_of
 from refold._condense.file_views import OURS
 from refold._condense.identifier_scores import need_in, uptake, worth_of
 from refold._condense.last_changes import stale_mark
+from refold._condense.outdated import is_outdated_text
+from refold._condense.pasted import without_pasted
 from refold._condense.placeholders import is_pointer, text_replaced
 from refold._condense.reduction_order import ROOMY, reduce_parts, stays_whole
 from refold._condense.reductions import (
     Reduction,
+    cap_of,
     clear_harness,
     clear_results,
     cut_texts,
@@ -43,7 +46,7 @@ from refold._salience.statements import statements_in, statements_of, statements
 from refold._salience.words import words_of
 from refold._text.places import places_of
 from refold._text.text_cache import text_cache
-from refold.core._speakers import is_recap, is_turn
+from refold.core._speakers import is_recap, is_turn, speech
 from refold.core.messages import Patch, Reasoning, Text, ToolCall
 
 if TYPE_CHECKING:
@@ -74,8 +77,10 @@ EDITED = 0.003  # worth by token of a file's lines, times its path's: an edit qu
 # request asks for, else its first ones, within a share of the goal, and of the others. Agents read it again.
 UNSEEN, UNSEEN_ROOM = (0.03, 0.002), 0.1
 LARGE, LARGEST = 0.15, 0.5  # of the room: what a newest output may have whole, and one that no answer has followed yet
-TURN, TURNS = 0.1, 0.3  # of the room: what a turn at either end may have whole, and what all long turns share
-FEW, BRIEF = 4, 160  # turns at the ends of the view that may have that much each, and tokens that any may have
+# Of the room: what the summary of an earlier context may have whole, and what users typed, all of it together. On
+# recorded sessions that is 7 % of a quarter of the text in the median, 18 % at most.
+RECAP, TURNS = 0.1, 0.3
+BRIEF = 160  # tokens that any turn may have
 CHARS = 3.5  # characters a token, where a guess will do
 READ, FADING = 0.042, 0.9  # worth by token of the newest answer that ends a turn, and of each older one of that
 ANSWERED = 0.2  # that of one right before the newest request, which often refers to it: it outlives any output
@@ -219,14 +224,12 @@ def _opened(draft: Draft, areas: Regions, room: int) -> list[Reduction]:
 
     That are turns of users, the newest where it is long, answers that end a turn, and outputs of the newest part.
     """
-    share = max(BRIEF, min(ROOMY, int(room * TURNS / max(len(areas.users), 1))))
-    older = [position for position in areas.users[1:-1] if position < areas.tail]
     newest = areas.users[-1:]
     whole = newest if areas.whole or stays_whole(draft, newest) else ()
-    ends = sorted({*areas.users}.difference(older))
-    done = cut_texts(draft, older, 0, share)
-    most = max(share, int(room * TURN) if len(ends) < FEW else 0)
-    done += cut_texts(draft, sorted({*ends}.difference(whole)), 0, most)
+    done: list[Reduction] = []
+    for position, most in _rooms_of_turns(draft, areas.users, room).items():
+        if position not in whole:
+            done += cut_texts(draft, [position], 0, most)
     answers = [position for position in areas.answers if position < areas.tail]
     done += cut_texts(draft, answers, 0, max(ROOMY, int(room * ANSWER)))
     seen = [position for position in range(areas.tail, len(draft.base)) if position not in areas.fresh]
@@ -236,6 +239,21 @@ def _opened(draft: Draft, areas: Regions, room: int) -> list[Reduction]:
             done += clear_results(draft, positions, 0, errors=errors, worth=worth)
         done += clear_harness(draft, positions, 0, areas.standing, worth=int(max(room * part, ROOMY) * CHARS))
     return done
+
+
+def _rooms_of_turns(draft: Draft, turns: Sequence[int], room: int) -> dict[int, int]:
+    """Return to how many tokens the turns of users may be cut: what they typed is whole where all of it has room.
+
+    Else the longest are cut to one size. Of what was pasted into a turn some lines stay.
+    """
+    count, most = draft.view.counter.text, int(room * TURNS)
+    pasted = min(ROOMY, most // max(len(turns), 1))
+    typed = {position: count(without_pasted(speech(draft.base[position]).typed)) for position in turns}
+    level = max(cap_of(list(typed.values()), sum(typed.values()) - most), BRIEF)
+    return {
+        position: int(room * RECAP) if is_recap(draft.base[position]) else max(min(size, level) + pasted, BRIEF)
+        for position, size in typed.items()
+    }
 
 
 def _least_cut(draft: Draft, positions: Sequence[int], most: float) -> int:
@@ -314,12 +332,23 @@ def _raise_prices(draft: Draft, pieces: Iterable[Pieces], scores: Scores) -> Non
     index = draft.view.transcript.index
     ended = max((index[id] for id in turn_ends(draft.view.transcript)), default=-1)
     for reduction, units in pieces:
+        if reduction.result is None:
+            for unit in units if _is_outdated(draft, reduction) else ():
+                unit.cost *= LOOKED_UP
         if reduction.result is None or (price := _price(draft, reduction, ended)) == 1:
             continue
         requested = scores.requested.get((draft.base[reduction.position].id, reduction.result.at), {})
         for unit in units:
             if not isinstance(unit.of, Lines) or unit.of.segment.start not in requested:
                 unit.cost = max(unit.cost * price, 1)
+
+
+def _is_outdated(draft: Draft, reduction: Reduction) -> bool:
+    """Tell whether long arguments that were cut are the text of a file that was changed since."""
+    transcript, message = draft.view.transcript, draft.base[reduction.position]
+    calls = (patch.to for patch in reduction.patches if isinstance(patch.to, ToolCall))
+    originals = [part for call in calls for part in message.calls if part.at == call.at]
+    return any(is_outdated_text(transcript, message.id, call) for call in originals)
 
 
 def _weigh_directives(draft: Draft, pieces: Iterable[Pieces], areas: Regions) -> None:

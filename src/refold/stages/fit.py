@@ -16,6 +16,7 @@ from refold._condense.files_in_work import room_for_files, touched_last
 from refold._condense.fit_draft import Draft
 from refold._condense.identifier_scores import take_down
 from refold._condense.left_out import room_for_count, with_count
+from refold._condense.outdated import mark_outdated, room_for_outdated
 from refold._condense.pins import loses_pins, pins
 from refold._condense.recaps import settle_recaps
 from refold._condense.reduction_order import ReductionLog, goal_of_whole_request, shrink
@@ -203,8 +204,9 @@ class Fit(Struct, frozen=True):
             reserve = size
         if draft.total < goal and not (selection and selection.enough):
             selection = selection or Selection(draft, areas, log, named)
-            selection.fill(goal)
-            refill(draft, areas, log, goal)
+            selection.fill(goal - room_for_outdated(draft))
+            refill(draft, areas, log, goal - room_for_outdated(draft))
+        mark_outdated(draft, goal)
         correct_markers(draft)
         if digest:
             free = view.goal_tokens - room_for_marks(view) - draft.total
