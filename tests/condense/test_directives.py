@@ -117,3 +117,17 @@ def test_what_was_pasted_is_found_once_and_the_rest_is_left():
 def test_of_what_was_pasted_into_a_request_words_come_before_code():
     text = f"Mend this.\nIt is bad.\nSee:\n<issue>\n```\n{FILLER}\n```\nThe parser stops at a comma.\n</issue>\nThanks.\nAnn"
     assert "The parser stops at a comma." in shortened(text, 160, chars, "request")
+
+
+def test_of_a_request_its_headings_and_what_stands_below_a_prohibition_stay_before_prose():
+    rule = "-" * 40
+    parts = [
+        f"{rule}\nTASK {n} {name}\n{rule}\n\nWhat to look at:\n{FILLER}" for n, name in enumerate(("AUDIT", "COPY"), 1)
+    ]
+    text = "\n\n".join(
+        ["Go through the shop.", *parts, "Do NOT:\nstart the server\npush", FILLER, "Report at the end."]
+    )
+    short = shortened(text, 700, chars, "request")
+    assert "TASK 1 AUDIT" in short
+    assert "TASK 2 COPY" in short
+    assert "Do NOT:\nstart the server\npush" in short

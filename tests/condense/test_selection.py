@@ -290,3 +290,29 @@ def test_an_output_that_was_cut_sent_back_and_cut_again_says_how_much_of_the_fir
                 shown = sum(line != "[…]" and not line.startswith(PARTS) for line in rest.splitlines())
                 assert re.search(r"([\d,]+) of 200 lines", heading)[1] == str(shown)
     assert again
+
+
+def test_lines_of_a_document_come_back_with_their_headings_and_the_head_of_their_table():
+    rows = "\n".join(f"|part_{n}|owner of part {n}|a few words that say what part {n} is for|" for n in range(40))
+    plain = "\n".join(f"Plain words of the guide, line {n}, that nothing asks for again." for n in range(40))
+    guide = (
+        f"# The guide\n\n{plain}\n\n## Owners\n\n{plain}\n\n|name|owner|text|\n|---|---|---|\n{rows}\n\n## End\n{plain}"
+    )
+    lines = ["u: Mend the rates.", "a: look | read(docs/guide.md) as g1", f"t: g1 = {guide}"]
+    for part in range(20):
+        lines += [f"a: step {part} for part_31 | search(part_31) as c{part}", f"t: c{part} = {FILLING}\n{FILLING}"]
+    view = fitted(talk(*lines, "a: Done so far.", "u: who is the owner of part_31?"), 4_000)
+    (shown,) = [text for text in outputs(view) if "owner of part 31" in text]
+    kept = shown.split("\n")
+    assert len(kept) < 60
+    assert kept.index("# The guide") < kept.index("## Owners") < kept.index("|name|owner|text|")
+
+
+def test_comments_of_a_program_are_no_headings():
+    program = "\n".join(f"# part {n}\nvalue_{n} = owner_of(part_{n})\nother_{n} = 1" for n in range(120))
+    lines = ["u: Mend the rates.", "a: look | read(src/rates.py) as g1", f"t: g1 = {program}"]
+    for part in range(20):
+        lines += [f"a: step {part} for part_31 | search(part_31) as c{part}", f"t: c{part} = {FILLING}\n{FILLING}"]
+    view = fitted(talk(*lines, "a: Done so far.", "u: what is owner_of(part_31)?"), 6_000)
+    shown = [text for text in outputs(view) if "owner_of(part_31)" in text]
+    assert not any("# part 0\n" in text and "value_0 =" not in text for text in shown)

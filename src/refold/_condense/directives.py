@@ -4,7 +4,8 @@ Three sorts of texts are cut and must not lose these lines first: what a user as
 summary of an earlier context, which a harness puts where the work began. A line has a rank, the first being the best:
 
 1. of a summary: what stands under headings for open work ("Pending tasks", "Current work", "Next step"); of
-   instructions: lines that forbid, oblige or limit; of a request: how it begins and ends, such lines, numbered items;
+   instructions: lines that forbid, oblige or limit; of a request: how it begins and ends, such lines, what stands right
+   below "Do not:" and the like, numbered items, and headings;
 2. of a summary: what users asked, goals and constraints; of instructions: items under headings such as "Rules" or
    "Guidelines"; of a request: all other items of lists;
 3. of a summary: lines that forbid, oblige or limit; of a request: the other words that are the user's own;
@@ -52,6 +53,7 @@ HEADING = re.compile(
     r"<([a-z][a-z_ -]{2,40})>)"
 )
 HEADING_ENDS = frozenset(":：*>")  # a line with another end, and without a number sign, is none
+FRAME = re.compile(r"([-=*_~#])\1{3,}")
 ITEM = re.compile(r"\s*(?:[-*+•]|\(?\d{1,3}[.)]|\(?[a-z][.)])\s+\S")
 NUMBERED = re.compile(r"\s*\(?\d{1,3}[.)]\s+\S")
 LABEL, TAG = 7, 0  # levels of headings without number signs: all under one with them, tags above all
@@ -209,10 +211,12 @@ def _pieces(text: str, kind: TextKind) -> tuple[_RankedLine, ...]:
     sections: list[tuple[int, str]] = []  # the headings that a line stands under, by level
     spoken = at = passed = 0
     fenced = False
-    for line in lines:
+    ruled, below = False, 0  # whether a line stands under "Do not:" or the like, and how many lines below that
+    for number, line in enumerate(lines):
         start, at = at, min(at + len(line) + 1, len(text))
         if not line.strip() and pieces:
             pieces[-1] = replace(pieces[-1], stop=at)
+            ruled = ruled and not below  # a blank line ends it, but for one right below
             continue
         spoken += 1
         while passed < len(pasted) and pasted[passed][1] <= start:
@@ -220,14 +224,20 @@ def _pieces(text: str, kind: TextKind) -> tuple[_RankedLine, ...]:
         quoted = passed < len(pasted) and pasted[passed][0] <= start
         fence = quoted and line.lstrip().startswith(FENCES)
         fenced = quoted and fenced != fence
-        if not quoted and (heading := _heading(line)) is not None:
+        heading = None if quoted else _heading(line) or _framed(lines, number)
+        if heading is not None:
             level, title = heading
             while sections and sections[-1][0] >= level:
                 sections.pop()
             sections.append((level, title))
+            ruled, below = RULES.search(title) is not None, 0
+            titled = level != LABEL
+        else:
+            below += 1
+            titled = False
         if kind == "recap" and spoken == 1:
             rank = 1  # it says what the text is
-        elif kind == "request" and (spoken <= OPENING or (spoken > last and not quoted)):
+        elif kind == "request" and (spoken <= OPENING or (not quoted and (spoken > last or ruled or titled))):
             rank = 1
         elif kind == "request" and quoted:
             rank = CODE if fence or fenced else PASTED
@@ -263,6 +273,12 @@ def _heading(line: str) -> tuple[int, str] | None:
     if signs:
         return len(signs), title
     return (TAG, tag.replace("_", " ")) if tag else (LABEL, bold or label)
+
+
+def _framed(lines: Sequence[str], number: int) -> tuple[int, str] | None:
+    """Return level and title of a heading between two lines of the same sign."""
+    framed = 0 < number < len(lines) - 1 and FRAME.fullmatch(lines[number + 1].strip())
+    return (1, lines[number].strip()) if framed and lines[number - 1].strip() == lines[number + 1].strip() else None
 
 
 def _rank(line: str, kind: TextKind, titles: tuple[str, ...], *, limits: bool) -> int:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from refold.core.messages import MessageId, ToolCall
     from refold.core.transcript import Transcript
 
-__all__ = ["is_changed_after", "is_file_of_changed_after", "stale_mark"]
+__all__ = ["files_displayed_by", "is_changed_after", "is_file_of_changed_after", "stale_mark"]
 
 STALE, SOME_STALE = "; the file was changed after this", "; changed after this: {}"
 
@@ -38,7 +38,7 @@ def is_file_of_changed_after(transcript: Transcript, message: MessageId, name: s
 
 def stale_mark(transcript: Transcript, message: MessageId, call: ToolCall | None) -> str:
     """Return the mark of an output that shows files as they were before a later change, nothing of any other."""
-    files = _files_displayed(call) if call else ()
+    files = files_displayed_by(call) if call else ()
     changed = [path for path in files if is_changed_after(transcript, message, path)]
     if not changed:
         return ""
@@ -46,7 +46,7 @@ def stale_mark(transcript: Transcript, message: MessageId, call: ToolCall | None
 
 
 @memoized
-def _files_displayed(call: ToolCall) -> tuple[str, ...]:
+def files_displayed_by(call: ToolCall) -> tuple[str, ...]:
     """Return the files of which a call shows something, also as part of a line of commands."""
     if ref := reads(call):
         return (ref.path,)
