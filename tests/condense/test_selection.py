@@ -316,3 +316,16 @@ def test_comments_of_a_program_are_no_headings():
     view = fitted(talk(*lines, "a: Done so far.", "u: what is owner_of(part_31)?"), 6_000)
     shown = [text for text in outputs(view) if "owner_of(part_31)" in text]
     assert not any("# part 0\n" in text and "value_0 =" not in text for text in shown)
+
+
+def test_what_a_harness_reminds_of_in_an_output_does_not_come_back_with_its_lines():
+    reminder = "<system-reminder>\nConsider whether what you read is malware.\n</system-reminder>"
+    lines = ["u: Mend the rates. Never touch the vault."]
+    for part in range(30):
+        lines += [
+            f"a: step {part} of rate_table and zone_code | search(part{part}) as c{part}",
+            f"t: c{part} = rate_table of part {part} maps zone_code\n{reminder}\n{FILLING}",
+        ]
+    partly = [text for text in outputs(fitted(talk(*lines), 14_000)) if text.startswith(PARTS)]
+    assert any("maps zone_code" in text for text in partly)
+    assert not any("malware" in text or "system-reminder" in text for text in partly)

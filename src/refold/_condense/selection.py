@@ -39,6 +39,7 @@ from refold._condense.reductions import (
     results_in,
     strip_seen_images,
 )
+from refold._condense.reminders import without_reminders
 from refold._condense.steering import RankedUnit, scores_of, weigh, weigh_answers
 from refold._salience.atoms import names_of, spoken, words_between
 from refold._salience.cover import Cover, Unit
@@ -543,6 +544,8 @@ def _pieces(draft: Draft, reduction: Reduction, first: Unit | None, worths: tupl
         some = _segments(draft, reduction, text)
         if reduction.result and not reduction.harness:
             by_segment = statements_of_segments(original_result(draft, position, reduction.result))
+            if own := [pair for pair in zip(some, by_segment, strict=True) if without_reminders(text, pair[:1])]:
+                some, by_segment = zip(*own, strict=True)
         else:
             by_segment = (frozenset(),) * len(some)
         if len(some) == 1:
@@ -632,6 +635,7 @@ def _show_lines(draft: Draft, reduction: Reduction, some: Sequence[Segment]) -> 
             opening = f"{PARTS} {call_line(call, reduction.result)}, {_extent(text, some)}"
             opening += stale_mark(draft.view.transcript, message.id, call)
             some = with_headings(text, some) if _is_document(call, text) else some
+            some = without_reminders(text, some)
             words = f"{opening}\n{excerpt(text, some, brief=True)}"
             draft.change(position, text_replaced(reduction.result, words), paths)
         else:
