@@ -36,7 +36,7 @@ def has_headings(text: str) -> bool:
 def with_headings(text: str, chosen: Sequence[Segment]) -> list[Segment]:
     """Return chosen segments of a document with the headings and heads of tables above each that are not among them."""
     headings, tables = _headings(text), _tables(text)
-    starts, heads = [start for start, _, _ in headings], [start for start, _, _ in tables]
+    starts, first_rows = [start for start, _, _ in headings], [start for start, _, _ in tables]
     above: dict[int, int] = {}
     for segment in chosen:
         level = DEEPEST + 1
@@ -45,7 +45,7 @@ def with_headings(text: str, chosen: Sequence[Segment]) -> list[Segment]:
                 above[start], level = stop, depth
             if level == 1:
                 break
-        number = bisect_right(heads, segment.start) - 1
+        number = bisect_right(first_rows, segment.start) - 1
         if number >= 0 and segment.start < tables[number][2]:
             above[tables[number][0]] = tables[number][1]
     added = [

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from refold.core.messages import MessageId, ToolCall, ToolResult
     from refold.core.transcript import Transcript
 
-__all__ = ["is_outdated_text", "mark_outdated", "room_for_outdated"]
+__all__ = ["mark_outdated", "room_for_outdated"]
 
 MARK = "[the file was changed after this]"
 TOKENS = 10  # of the mark with its line break, at most
@@ -42,7 +42,7 @@ def mark_outdated(draft: Draft, room: int) -> None:
             draft.restore(position, before)
 
 
-def is_outdated_text(transcript: Transcript, message: MessageId, call: ToolCall) -> bool:
+def _is_outdated_text(transcript: Transcript, message: MessageId, call: ToolCall) -> bool:
     """Tell whether a call writes a file as a whole that was changed after it."""
     return bool(writes(call)) and any(
         isinstance(change, FileWritten) and is_changed_after(transcript, message, change.path)
@@ -62,6 +62,6 @@ def _outdated(draft: Draft) -> Iterator[tuple[int, ToolResult]]:
             call = draft.view.call_of(draft.base[position], result)
             if call is None or is_pointer(message, result) or result.text.startswith((PARTS, MARK)):
                 continue
-            written = call.call_id in whole and is_outdated_text(transcript, message.id, call)
+            written = call.call_id in whole and _is_outdated_text(transcript, message.id, call)
             if written or (len(result.text) >= LONG and stale_mark(transcript, message.id, call)):
                 yield position, result

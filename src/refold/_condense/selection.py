@@ -22,7 +22,6 @@ from refold._condense.file_views import OURS
 from refold._condense.headings import has_headings, with_headings
 from refold._condense.identifier_scores import need_in, uptake, worth_of
 from refold._condense.last_changes import files_displayed_by, stale_mark
-from refold._condense.outdated import is_outdated_text
 from refold._condense.pasted import without_pasted
 from refold._condense.placeholders import is_pointer, text_replaced
 from refold._condense.reduction_order import ROOMY, reduce_parts, stays_whole
@@ -335,23 +334,12 @@ def _raise_prices(draft: Draft, pieces: Iterable[Pieces], scores: Scores) -> Non
     index = draft.view.transcript.index
     ended = max((index[id] for id in turn_ends(draft.view.transcript)), default=-1)
     for reduction, units in pieces:
-        if reduction.result is None:
-            for unit in units if _is_outdated(draft, reduction) else ():
-                unit.cost *= LOOKED_UP
         if reduction.result is None or (price := _price(draft, reduction, ended)) == 1:
             continue
         requested = scores.requested.get((draft.base[reduction.position].id, reduction.result.at), {})
         for unit in units:
             if not isinstance(unit.of, Lines) or unit.of.segment.start not in requested:
                 unit.cost = max(unit.cost * price, 1)
-
-
-def _is_outdated(draft: Draft, reduction: Reduction) -> bool:
-    """Tell whether long arguments that were cut are the text of a file that was changed since."""
-    transcript, message = draft.view.transcript, draft.base[reduction.position]
-    calls = (patch.to for patch in reduction.patches if isinstance(patch.to, ToolCall))
-    originals = [part for call in calls for part in message.calls if part.at == call.at]
-    return any(is_outdated_text(transcript, message.id, call) for call in originals)
 
 
 def _weigh_directives(draft: Draft, pieces: Iterable[Pieces], areas: Regions) -> None:
