@@ -69,3 +69,9 @@ def test_a_mark_that_a_client_sends_back_is_neither_the_users_word_nor_written_t
     marks = [text for text in texts if text.startswith("[The user speaks")]
     assert marks
     assert len(marks) == len(set(marks))
+
+
+def test_turns_whose_answers_left_are_marked_one_by_one():
+    later = [{"role": "assistant", "content": "I look."}, *session(("Go on with it.",))]
+    before = speakers(compacted([*session(batches=0), *later], 1_500))
+    assert [before[turn]["text"] for turn in TURNS[2:]] == ["[The user speaks: turn 3]", "[The user speaks: turn 4]"]

@@ -1,8 +1,9 @@
 """Marks where a user speaks in a message that has become one with what stands before it.
 
 Where roles alternate, neighbors of one side are written as one message. If the answer between them has left, the words
-of a user follow output of tools or the words of a harness, and nothing shows where they begin. A mark of ours stands
-before them then, with the number of the turn as the digest names it. The newest turn is marked as the current request.
+of a user follow output of tools, the words of a harness or those of the turn before, and nothing shows where they
+begin. A mark of ours stands before them then, with the number of the turn as the digest names it. The newest turn is
+marked as the current request.
 Messages that stood side by side from the start are not touched.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from refold._condense.digest.turns import turn_numbers
-from refold.core._speakers import is_turn, speech
+from refold.core._speakers import is_turn
 from refold.core.messages import Note, Text, text_of
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _marks(draft: Draft, digest: Insert | None) -> Iterator[Insert]:
         number = numbers.get(message.id)
         if number and before and before.role in SIDE and not _side_by_side(view, before, message):
             current = message.id == newest
-            if (current or not _only_user_speaks(before)) and not _is_marked(message):
+            if not _is_marked(message):
                 text = f"{OPENING}{number}{NEWEST if current else ''}]"
                 yield view.insert("user", text, Note("notice"), before=message.id)
         before = message
@@ -83,10 +84,6 @@ def becomes_one(view: View, first: Message, second: Message, *, apart: bool) -> 
 def _side_by_side(view: View, first: Message, second: Message) -> bool:
     index = view.transcript.index
     return first.id in index and index[second.id] - index[first.id] == 1
-
-
-def _only_user_speaks(message: Message) -> bool:
-    return is_turn(message) and not message.results and not speech(message).harness
 
 
 def _is_marked(message: Message) -> bool:
