@@ -39,6 +39,8 @@ def user(*texts, rest=()):
         "<bash-input>make</bash-input>",
         "<bash-stdout>ok</bash-stdout><bash-stderr></bash-stderr>",
         "[Request interrupted by user for tool use]",
+        "[Image: source: /home/ann/never.png]",
+        "Stop hook feedback:\nYou must run the tests.",
         "Base directory for this skill: /home/ann/.claude/skills/review\n\n# Review\nNever skip a file.",
         # Codex
         AGENTS,
@@ -50,6 +52,10 @@ def user(*texts, rest=()):
         # Copilot CLI
         '<skill-context name="plan">\nBase directory for this skill: /plan\n\nNever skip a step.\n</skill-context>',
         # opencode, pi, Gemini CLI, Droid
+        "Subagent needs a supervisor decision.\nRun: 1f\nAgent: worker\n\nMay I commit? You must say so.",
+        "Subagent needs attention: worker\nRun: 1f step 1\nHint: Never interrupt it.",
+        "Background task completed: **worker**\n\nNo file may be touched.",
+        "Detached foreground task failed: **worker**\n\nIt must be run again.",
         "<path>/work/a.py</path>\n<type>file</type>\n<content>\n1: # must never be called\n</content>",
         "<file>\n00001| # must never be called\n</file>",
         "Summarize the task tool output above and continue with your task.",
@@ -122,6 +128,8 @@ def test_what_the_user_typed_beside_it_is_the_users(text, typed):
         "<instructions>\nNever skip the tests.\n</instructions>",
         "<pr_description>\nMend it.\n</pr_description>\n<instructions>Only use bash.</instructions>",
         "<uploaded_files>\n/work/shop\n</uploaded_files>\nI've uploaded a repository. Never push.",
+        "Background task completed: what must I do now?",
+        "Subagent needs a supervisor decision. What does that mean? I must never decide.",
         "We're currently solving the following issue.\n(Open file: n/a)\n(Current directory: /)\nbash-$",
         "# AGENTS.md instructions must be shorter. Never write so much.",
         "# Context from my IDE setup:\nI never use tabs.",

@@ -120,6 +120,7 @@ FILES, END_OF_FILES = "--- Content from referenced files ---", "--- End of conte
 MEMORY = re.compile(r"# claudeMd\b|\((?:project instructions|user's private global instructions)")
 LONGEST = 300  # characters of a first line that says what a text is
 
+_TASK_ENDED = r"task (?:completed|failed|cancelled|stopped|paused|timed out): \*\*[^*\n]+\*\*[^\n]*(?:\n|\Z)"
 # Texts that are a harness's as a whole, by how they begin; the first line says what they are.
 WHOLE: tuple[tuple[re.Pattern[str], SpanKind], ...] = (
     # Claude Code
@@ -133,6 +134,8 @@ WHOLE: tuple[tuple[re.Pattern[str], SpanKind], ...] = (
     (re.compile(r"Called the \w+ tool with the following input: "), "notice"),
     (re.compile(r"Result of calling the \w+ tool: "), "output"),
     (re.compile(r"The user opened the file [^\n]+ in the IDE\."), "notice"),
+    (re.compile(r"Stop hook feedback:\n"), "notice"),
+    (re.compile(r"\[Image: source: [^\]\n]+\]\s*\Z"), "notice"),
     # Codex
     (re.compile(r"# AGENTS\.md instructions(?: for [^\n]+)?\n\s*<INSTRUCTIONS>\n?"), "instructions"),
     (re.compile(r"</?image(?: name=[^>\n]*)?>\s*\Z"), "notice"),
@@ -149,6 +152,10 @@ WHOLE: tuple[tuple[re.Pattern[str], SpanKind], ...] = (
     (re.compile(r"Continue if you have next steps, or stop and ask for clarification\b[^\n]*\s*\Z"), "notice"),
     (re.compile(r"This is the Gemini CLI\. We are setting up the context for our chat\."), "notice"),
     (re.compile(r"System: Please continue\.\s*\Z"), "notice"),
+    # pi: an extension that runs sub-agents
+    (re.compile(r"Subagent needs (?:a supervisor decision\.|attention: [^\n]+)\nRun: "), "notice"),
+    (re.compile(rf"Background {_TASK_ENDED}"), "notice"),
+    (re.compile(rf"Detached foreground {_TASK_ENDED}"), "notice"),
     # OpenHands, mini-swe-agent, SWE-agent, WebVoyager: results in plain words
     (re.compile(r"EXECUTION RESULT of \[[^\]\n]+\]:"), "output"),
     (re.compile(r"Parameter '\w+' is expected to be one of \[[^\]\n]*\]\.?\s*\Z"), "output"),

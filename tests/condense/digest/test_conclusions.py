@@ -280,3 +280,17 @@ def test_what_was_wrong_in_a_component_is_marked_once_its_file_was_changed():
     found = verdicts(transcript, transcript.messages, ())
     assert f"`ResultTable` still manages the panel itself.{CHANGED}" in found
     assert "`ResultTable.row` still has no test." in found
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The proxy will serve its `error.html` page instead of sending the request on.",
+        "The query on `readings` returns one of the old groups rather than the latest reading.",
+        "Код использует строки `primary` вместо перечисления.",
+        "Instead of the way in `load` which joined all rows first, then sorted all of them.",
+    ],
+)
+def test_what_something_does_in_place_of_something_else_is_no_decision(sentence):
+    assert decided(sentence) == ()
+    assert decided("`load` now returns the latest reading instead of the first.") != ()

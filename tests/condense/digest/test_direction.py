@@ -124,3 +124,17 @@ def test_what_a_user_pasted_is_no_goal():
     assert told("u: continue", "a: Done.", pasted, "a: Done.", f"u: {REQUEST}", "a: Done.") == (
         f"user turn 3, the first request with content: {REQUEST}",
     )
+
+
+def test_an_order_to_commit_what_is_there_is_not_the_goal():
+    assert told(
+        "u: learn about this project and where we left off",
+        "a: It is a game. Want me to commit the title screen?",
+        "u: yeah we can commit and merge it",
+        "a: Done.",
+        "u: the tag line on the title page is wrong, it tells of a ship that has a memory",
+        "a: ok",
+    ) == (
+        "user turn 3, the first request with content: the tag line on the title page is wrong, it tells of a ship that "
+        "has a memory",
+    )

@@ -104,3 +104,27 @@ def test_a_report_with_long_runs_of_signs_takes_no_time_that_grows_with_its_squa
     began = time.process_time()
     report_of(f"- a\n{run}{run[-1] * 50_000}x\n")
     assert time.process_time() - began < 1
+
+
+def test_what_a_sub_agent_that_asks_is_told_and_how_each_is_stands_with_the_reports():
+    ask = "Subagent needs a supervisor decision.\nRun: 1f\nAgent: worker\n\nMay I commit on main?"
+    ruling = "Do not commit on main. Each writer has a worktree of its own."
+    reply = json.dumps({"action": "reply", "replyTo": "q1", "message": ruling})
+    seen = json.dumps({"action": "status", "id": "run7"})
+    lines = told(
+        "u: go",
+        f"a: I hand it on. | {agent('Review the store')} as c",
+        "t: c = Async workflow [run7]. The run is detached and runs in the background.",
+        f"u: {ask}",
+        f"a: No. | subagent_supervisor({reply}) as r",
+        "t: r = Replied to supervisor request q1.",
+        f"a: I look. | subagent({seen}) as s",
+        "t: s = State: running\nWorkflow child store: store (worker) running, active\nWorkflow child ui: ui (worker) completed",
+        "u: Background task completed: **worker**\n\nI left the cache as it was.",
+    )
+    assert lines == (
+        "as seen last (turn 1): store (worker) running; ui (worker) completed",
+        f'a sub-agent was told in turn 1: "{ruling}"',
+        "worker completed (turn 1) → I left the cache as it was.",
+        "task Review the store (turn 1, no report yet)",
+    )

@@ -307,3 +307,52 @@ def test_a_yes_to_what_was_set_out_without_a_question_stands_with_the_last_of_it
 )
 def test_what_users_say_they_go_for_or_suggest_is_a_ruling(words, is_one):
     assert bool(ruled("u: go", "a: ok", f"u: {words}")) is is_one
+
+
+def test_an_order_to_commit_or_to_show_something_is_no_decision_of_the_user():
+    ready = "a: Want to look at the lavender rail first, or commit and push?"
+    transcript = talk(
+        "u: go",
+        ready,
+        "u: yeah i like that commit and push",
+        "a: Pushed. What is your gut on that, and on the write ups?",
+        "u: just show me your write ups",
+        "a: ok",
+        "u: and now?",
+    )
+    assert list(rulings(view_of(transcript, window=20_000), transcript.messages)) == []
+    assert accepted(transcript) == ()
+
+
+def test_a_report_of_an_error_is_no_answer_to_the_question_before_it():
+    plan = "a: Tabs for films, series and live. Does this direction look right?"
+    report = "u: the app cannot be closed with ctrl-c (while loading)\nload error: cannot decode the body"
+    assert ruled("u: go", plan, report, "a: ok", 'u: load error: expected a list, got [{"number":1}]', "a: ok") == []
+    assert ruled("u: go", plan, "u: lets start with films first", "a: ok") == [
+        'user turn 2: lets start with films first (to: "Does this direction look right?")'
+    ]
+
+
+def test_a_decision_on_something_else_does_not_name_the_question_before_it():
+    asked = "a: The box is wider now. Want to see it in a browser before the commit?"
+    assert ruled("u: go", asked, "u: the title must be in small letters everywhere", "a: ok") == [
+        "user turn 2: the title must be in small letters everywhere"
+    ]
+
+
+def test_what_a_later_turn_puts_something_in_the_place_of_says_so():
+    assert ruled(
+        "u: go",
+        "a: ok",
+        "u: lets use a black ground with lavender accents",
+        "a: ok",
+        "u: wait let me see gold, this would be instead of lavender",
+    )[-1:] == ["user turn 2: lets use a black ground with lavender accents (user turn 3 sets it again)"]
+
+
+def test_an_offer_whose_turn_the_user_breaks_off_is_not_accepted():
+    offer = "a: The e2e test needs tmux. If you want, I can make `test:all` skip what is not installed."
+    work = ('a: I look at the e2e harness first. | bash({"command": "cat e2e/harness.go"}) as c', "t: c = package e2e")
+    assert "→ accepted in turn 2" in str(accepted(talk("u: go", offer, "u: yes do that", *work, "a: It skips now.")))
+    broken_off = talk("u: go", offer, "u: yes do that", *work, "u: or wait: we can make tmux a dependency", "a: ok")
+    assert accepted(broken_off) == ()

@@ -1,4 +1,4 @@
-"""Tells whether a short turn of a user only agrees, tells to continue, thanks or praises."""
+"""Tells whether a short turn of a user only agrees, tells to continue, thanks, praises, or hands the work over."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from refold.core.messages import Text, memoized
 if TYPE_CHECKING:
     from refold.core.messages import Message
 
-__all__ = ["SHORT", "WORD", "goes_on", "only_praises"]
+__all__ = ["SHORT", "WORD", "goes_on", "only_delivers", "only_praises"]
 
 SHORT = 80  # characters of an answer that is not clear without its question
 WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
@@ -33,10 +33,22 @@ PRAISING = (
 AROUND_PRAISE = "very much so a lot many looking looks works working everything all is love"  # words around praise
 AGREES, FILLS = frozenset(AGREEING.split()), frozenset(FILLING.split())
 PRAISES = frozenset(PRAISING.split())
+# What hands over the work that is there, and words around it.
+DELIVERING = "commit commits committed push pushed merge merged deploy pr prs committe pushe mergen"
+AROUND_DELIVERY = (
+    "a to into in up for we you i can could let let's lets want like get put open raise create make changes change "
+    "work request pull branch main master origin remote upstream yet already also both everything nah new"
+)
+DELIVERS = frozenset(DELIVERING.split())
 IDLE = AGREES | FILLS | PRAISES | frozenset(AROUND_PRAISE.split())
 AGREES_UNSPACED = re.compile(
     r"(?:はい|ええ|うん|了解(?:です)?|お願いします|続けて(?:ください)?|進めて(?:ください)?|いいです(?:よ|ね)?|好的?|可以|继续|繼續|是的?|行|嗯|没问题|"
     r"네|예|응|그래|좋아요?|좋습니다|계속(?: ?해(?:줘|주세요))?|진행(?: ?해(?:줘|주세요))?|[ 、。,，!！.~吧啊呀])+"
+)
+
+DELIVERS_UNSPACED = re.compile(
+    r"(?:コミット|プッシュ|マージ|提交|推送|合并|合併|커밋|푸시|して|し|ください|하고|해줘?|吧|并|並|和|到|请|請|PR|pr|push|"
+    r"commit|[ 、。,，!！.])+"
 )
 
 
@@ -58,6 +70,14 @@ def only_praises(text: str) -> bool:
     """Tell whether a text in small letters thanks or praises, and does no more: it agrees to nothing."""
     first = WORD.search(text)  # most texts begin with another word, and need not be read
     return first is not None and first[0] in IDLE and _praises(set(WORD.findall(text)))
+
+
+def only_delivers(text: str) -> bool:
+    """Tell whether a text tells to commit, push or merge what is there, and does no more: that says nothing of it."""
+    words = set(WORD.findall(text.lower().replace("’", "'"))) if len(text) <= SHORT else set()
+    if words and not words.isdisjoint(DELIVERS):
+        return words <= IDLE | DELIVERS | frozenset(AROUND_DELIVERY.split())
+    return DELIVERS_UNSPACED.fullmatch(text.strip()) is not None if words and not text.isascii() else False
 
 
 def _praises(words: set[str]) -> bool:

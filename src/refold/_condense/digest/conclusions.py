@@ -217,6 +217,21 @@ AS_IT_IS = re.compile(  # what is so in the code, whoever chose it
     r"\b(?:instead of|rather than) (?:hanging|failing|crashing|blocking|timing out|silently)\b",
     re.I,
 )
+# What something does in place of something else, where nobody says that it was made so.
+BEHAVES = re.compile(
+    r"\b(?:returns?|serves?|shows?|gives?|gets?|sends?|renders?|prints?|uses?|reads?|calls?|will \w+|gibt|liefert|"
+    r"zeigt|renvoie|affiche|devuelve|muestra|возвращает|использует|показывает)\b[^;\n]*"
+    r"(?:\b(?:instead of|rather than|statt|au lieu de|en (?:lugar|vez) de|вместо)\b)",
+    re.I,
+)
+MADE_SO = re.compile(
+    r"\b(?:now|I|we|should|must|let['’]s|jetzt|wir|ich|maintenant|nous|ahora|теперь|мы|я)\b|['’]ll\b", re.I
+)
+FRAGMENT = re.compile(
+    r"(?:instead of|rather than|statt|anstatt|au lieu de|en (?:lugar|vez) de|вместо)\b[^,;:]*"
+    r"(?:, (?:then|and|which|that|dann|und|puis|et|luego|y)\b[^,;:]*)*",
+    re.I,
+)
 MEANS = re.compile(  # of the next step
     r"\b(?:commands?|tools?|scripts?|skills?|heredoc|sed|grep|regex|workflows?|guidance|workers?|sub-?agents?)\b", re.I
 )
@@ -430,6 +445,9 @@ def _decides(sentence: str, items: frozenset[str], *, chosen: bool) -> bool:
     if not BECAUSE.search(sentence) and (REPORTS.match(sentence) or (not chosen and AS_IT_IS.search(sentence))):
         return False
     if not chosen:
+        is_so = BEHAVES.search(sentence) and not (MADE_SO.search(sentence) or REASONED.search(sentence))
+        if is_so or FRAGMENT.fullmatch(sentence):
+            return False
         if EDITED.match(sentence) and not (BECAUSE.search(sentence) or GIVES_REASON.search(sentence)):
             return False
         named = bool(items) or REASONED.search(sentence) is not None

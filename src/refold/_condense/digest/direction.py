@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from refold._condense.call_outline import one_line
-from refold._condense.digest.agreement import goes_on
+from refold._condense.digest.agreement import goes_on, only_delivers
 from refold._condense.digest.announcements import SENTENCE, whole_sentences
 from refold._condense.digest.definitions import is_prose
 from refold._condense.digest.file_log import file_log
@@ -90,7 +90,7 @@ def direction(transcript: Transcript) -> Iterator[str]:
     if loaded := _loaded(transcript, turns[0]):
         yield f"user turn {numbers[turns[0].id]}, `{one_line(own_text(turns[0]), LENGTH)}`: {loaded}"
     over = {each.message for each in replacements(transcript)}
-    with_content = (turn for turn in turns[1:] if not (turn.id in over or _is_bare(_own_words(turn)) or goes_on(turn)))
+    with_content = (turn for turn in turns[1:] if not (turn.id in over or goes_on(turn) or _says_nothing(turn)))
     if telling := next(with_content, None):
         words = _with_wish(_own_words(telling))
         yield f"user turn {numbers[telling.id]}, the first request with content: {words}"
@@ -144,6 +144,12 @@ def _is_thin(turn: Message) -> bool:
     if _is_bare(text):
         return True
     return len(text) <= LOOKING and LOOKS.match(text) is not None and MAKES.search(text) is None
+
+
+def _says_nothing(turn: Message) -> bool:
+    """Tell whether a turn says nothing of a goal: a few words, or an order to hand over what is there."""
+    text = _own_words(turn)
+    return _is_bare(text) or only_delivers(text)
 
 
 def _is_bare(text: str) -> bool:

@@ -1,7 +1,8 @@
-"""What sub-agents were given to do and what they reported, one line each.
+"""What sub-agents were given to do, what they reported and what they were answered, one line each.
 
 The report of a sub-agent is the output of the call that started it, or, of one that ran in the background, what a
-harness tells later in a user's turn. Decisions, deviations and findings often stand nowhere else.
+harness tells later in a user's turn. Decisions, deviations and findings often stand nowhere else; so it is with what
+the assistant rules where one of them asks.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from refold._condense.call_facts import plain_name
+from refold._condense.call_facts import arguments_of, plain_name
 from refold._condense.call_outline import call_line, one_line
 from refold._condense.digest.announcements import whole_sentences
 from refold._condense.digest.file_log import AGENTS
@@ -21,6 +22,7 @@ from refold.core.messages import Message, memoized, texts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from refold.core.messages import ToolCall
     from refold.core.view import View
 
 __all__ = ["REPORTED", "report_of", "reports"]
@@ -37,6 +39,14 @@ RUNNING = re.compile(
 )
 BODY = re.compile(r"<((?:task_)?result|response|report|output|final_message)>\s*(.*?)\s*</\1>", re.S)
 NAME = re.compile(r"<(?:summary|description|title)>\s*(.*?)\s*</", re.S)
+ENDED = re.compile(r"[A-Z][a-z ]+ task (\w+): \*\*([^*\n]+)\*\*")  # how pi's notification of a task begins
+# Tools that speak to sub-agents at work, by name, and the arguments that hold whom and what.
+SPEAKS = re.compile(r"(?:^|_|sub_?)agents?$|supervisor$|intercom$|^send_?(?:message|input)$", re.I)
+TO, WORDS = ("to", "recipient", "replyTo", "reply_to", "target", "id", "agent_id"), ("message", "content")
+SAID, LEAST_SAID, MOST_SAID = 240, 5, 4  # characters of what one is told, words that tell something, and how many
+STATE = re.compile(  # of a sub-agent, in a list of several
+    r"^\W*(?:[\w -]+: )?([\w./-]+ \([^()\n]+\)):? (running|completed|failed|paused|blocked|queued)\b", re.M
+)
 QUOTED_NAME = re.compile(r"[\"“'](.{4,}?)[\"”']")
 HEADED = re.compile(r"(#{1,6}) +(\S.*)$|\*\*([^*\[\]/]+)\*\*:?$")  # a heading, also one in bold type
 NUMBERED = re.compile(r"^#{2,6} +(\d{1,2}[.)] +\S.*)$", re.M)  # one that is itself a finding
@@ -69,7 +79,8 @@ TAGS = re.compile(r"</?[a-z_]+>|^\w+_?id: .*$|<usage>(?s:.*?)</usage>", re.M | r
 def reports(view: View, staying: Sequence[Message]) -> tuple[str, ...]:
     """Return the sub-agents of a transcript with their reports, newest first, but for those that stand in the view.
 
-    Those whose verdict asks for changes come before all: there is something to do.
+    How each was when that was looked at last comes first, then those whose verdict asks for changes: there is
+    something to do; and then what sub-agents at work were told.
     """
     messages, turns = view.transcript.messages, turns_at(view.transcript)
     in_work = turns_in_work(view.transcript)
@@ -77,9 +88,14 @@ def reports(view: View, staying: Sequence[Message]) -> tuple[str, ...]:
     asking: set[str] = set()
     names: set[str] = set()
     pairs = [(position, *pair) for position in range(len(messages) - 1, -1, -1) for pair in _pairs(view, position)]
+    said = [(position, words) for position in range(len(messages) - 1, -1, -1) for words in _said(view, position)]
     there = "\n".join(text for message in staying for text in texts(message)) if pairs else ""
+    states = ""
     for position, name, report in pairs:
         turn = turns[position]
+        if len(seen := STATE.findall(report)) > 1:
+            states = states or f"as seen last (turn {turn}): {'; '.join(map(' '.join, seen[:MOST]))}"
+            continue
         if any(known in name for known in names):
             continue
         if report and report[:REPORT] not in there:
@@ -90,7 +106,24 @@ def reports(view: View, staying: Sequence[Message]) -> tuple[str, ...]:
             lines.setdefault(name, f"{name} (turn {turn}, no report yet)")
         names.add(name)
     newest = list(lines)[:MOST]
-    return tuple(lines[name] for name in sorted(newest, key=lambda name: name not in asking))
+    first, others = ([lines[name] for name in newest if (name in asking) == which] for which in (True, False))
+    answers = (f'a sub-agent was told in turn {turns[position]}: "{words}"' for position, words in said[:MOST_SAID])
+    return (*filter(None, (states,)), *first, *answers, *others)
+
+
+def _said(view: View, position: int) -> Iterator[str]:
+    """Yield what calls of a message say to sub-agents at work."""
+    for call, result in answered(view, [view.transcript.messages[position]]):
+        words = _words_of(call)
+        if len(words.split()) >= LEAST_SAID and not failed(call, result):
+            yield whole_sentences(words, SAID)
+
+
+def _words_of(call: ToolCall) -> str:
+    """Return what a call says to a sub-agent at work; nothing for any other call, also one that starts a sub-agent."""
+    arguments = arguments_of(call) if SPEAKS.search(plain_name(call.name)) else {}
+    words = (value for key in WORDS if isinstance(value := arguments.get(key), str))
+    return "" if arguments.keys().isdisjoint(TO) else next(words, "")
 
 
 def _pairs(view: View, position: int) -> Iterator[tuple[str, str]]:
@@ -98,7 +131,8 @@ def _pairs(view: View, position: int) -> Iterator[tuple[str, str]]:
     message = view.transcript.messages[position]
     yield from _notified(message)
     for call, result in answered(view, [message]):
-        if AGENTS.search(plain_name(call.name)) and not failed(call, result) and len(call_line(call).split()) > 1:
+        starts = AGENTS.search(plain_name(call.name)) and not _words_of(call)
+        if starts and not failed(call, result) and len(call_line(call).split()) > 1:
             body = BODY.search(result.text)
             only_began = body is None and len(result.text) <= BEGAN and RUNNING.search(result.text) is not None
             yield call_line(call), "" if only_began else body[2] if body else result.text
@@ -113,13 +147,18 @@ def _asks_for_changes(report: str) -> bool:
 @memoized
 def _notified(message: Message) -> tuple[tuple[str, str], ...]:
     """Return the sub-agents, by name, whose reports a harness brings in a user's turn."""
-    if message.role != "user" or "</" not in "\n".join(texts(message)):
+    if message.role != "user" or message.note is not None:
         return ()
-    bodies = (span.body(one.text.text) for one in speech(message).harness for span in one.spans)
-    return tuple(
-        (one_line(quoted[1] if (quoted := QUOTED_NAME.search(name[1])) else name[1]), report[2])
-        for body in bodies
-        if (name := NAME.search(body)) and (report := BODY.search(body)) and report[2]
+    spans = [(span, one.text.text) for one in speech(message).harness for span in one.spans]
+    bodies = [span.body(text) for span, text in spans]
+    by_form = ((ended, span.body(text)) for span, text in spans if (ended := ENDED.match(span.opening)))
+    return (
+        *(
+            (one_line(quoted[1] if (quoted := QUOTED_NAME.search(name[1])) else name[1]), report[2])
+            for body in bodies
+            if (name := NAME.search(body)) and (report := BODY.search(body)) and report[2]
+        ),
+        *((f"{ended[2]} {ended[1]}", body) for ended, body in by_form if body.strip()),
     )
 
 

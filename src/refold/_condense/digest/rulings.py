@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from refold._condense.call_outline import one_line
-from refold._condense.digest.agreement import WORD, goes_on, only_praises
+from refold._condense.digest.agreement import WORD, goes_on, only_delivers, only_praises
 from refold._condense.digest.announcements import HEADING, whole_sentences
 from refold._condense.digest.answers import (
     OFFER,
@@ -29,7 +29,7 @@ from refold._condense.digest.conclusions import BECAUSE, prose
 from refold._condense.digest.endings import REVERTING, REVERTS, carried_out, may_hold
 from refold._condense.digest.gist import names_something, reply, sentences_of_answer, tells
 from refold._condense.digest.previous import own_text
-from refold._condense.digest.turns import turn_numbers
+from refold._condense.digest.turns import turn_ends, turn_numbers
 from refold._condense.pasted import pasted_spans, without_pasted
 from refold._condense.pins import pins_in, sentences_of
 from refold._condense.replaced import replacements
@@ -81,7 +81,7 @@ QUOTED_FROM = 80  # messages before a turn that may be quoted in it
 UPON = 140  # characters of a question that a ruling answers
 SETS = re.compile(  # how a user sets a value or makes a choice, where no pin says so
     r"\b(?:use [^.,;\n]{1,60}(?:, no |, not |(?: and)? not )|(?:needs?|ought) to (?:be|use|have|support|go)\b|"
-    r"let['’]?s (?:use|go with|keep|drop|leave|skip|apply|adopt|switch to|stick (?:to|with)|call it)|"
+    r"let['’]?s (?:use|go with|start with|keep|drop|leave|skip|apply|adopt|switch to|stick (?:to|with)|call it)|"
     r"\bwe(?:['’]re| are) going (?:to (?:adopt|use|drop|keep|support|remove)|with)\b|"
     r"\bi(?:['’]d| would)? suggest (?:we|you|that|to)\b|\bwe want (?!to (?:know|see|understand|ask)\b)|"
     r"go with\b|(?:we|i)(?:['’]ll| will) (?:use|keep|go)\b|no need (?:for|to)\b|not needed\b|"
@@ -117,6 +117,25 @@ STEERING = (
     "et si ",
     "podemos ",
     "tal s",
+)
+ERROR = re.compile(
+    r"\b(?:errors?|exceptions?|warnings?|fatal|panic)\b ?:|^Traceback\b", re.M | re.I
+)  # as a program says
+SHOWS = re.compile(  # how a turn begins that asks to be shown something
+    r"(?:(?:just|please|ok(?:ay)?|no|yes|well|first|can you|could you)\b[\s,.]*)*"
+    r"(?:show|tell|give|explain|list|print|read|check|describe|let me (?:see|look|read))\b",
+    re.I,
+)
+INSTEAD = re.compile(  # before what something takes the place of
+    r"\b(?:instead of|rather than|statt|anstelle von|au lieu de|en (?:lugar|vez) de|em vez de|invece di|вместо) "
+    r"(?:the |a |an |my |your |den |die |das |le |la |les |el )?([^\W\d_]{4,})",
+    re.I,
+)
+WAITS = re.compile(  # how a turn begins that breaks off what was agreed to
+    r"\W*(?:(?:or|oh|no|but|hm+|ok(?:ay)?|ah)\b[\s,.]*)*(?:wait\b|hold on|actually\b|on second thought|stop\b|"
+    r"never ?mind|warte|halt\b|attends|espera|espere|aspetta|подожди|стоп)|"
+    r"\W*(?:待って|等等|等一下|잠깐)",
+    re.I,
 )
 COLOR = re.compile(
     r"(?<![\w#/])(?:#[0-9a-f]{6}|(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{6})(?![\w-])", re.I
@@ -235,13 +254,15 @@ def rulings(view: View, staying: Sequence[Message]) -> Iterator[str]:
         if not deciding:
             continue
         earlier = _answers_before(transcript, message)
+        whole = own_text(message).strip()
+        if only_delivers(whole):
+            continue
         own = [
             each
             for each in deciding
-            if (message.id, each) not in replaced and not _is_quoted(each, earlier) and not _is_over(each)
+            if (message.id, each) not in replaced and not _is_quoted(each, earlier) and not _is_over(each, whole)
         ]
         question = _answered_by(transcript, message, before)
-        whole = own_text(message).strip()
         upon = f' (to: "{question}")' if question else _request_before(transcript, whole, numbers[message.id])
         quoting = len(own) < len(deciding) or pasted_spans(whole)
         if own and len(whole) <= WHOLE and not quoting and (room := room - view.counter.text(whole)) >= 0:
@@ -262,10 +283,10 @@ def accepted(transcript: Transcript) -> tuple[str, ...]:
 
     A proposal that is accepted is told with the reason that the assistant gave.
     """
-    numbers, reverted, lines = turn_numbers(transcript), _reverted(transcript), list[str]()
+    numbers, over, lines = turn_numbers(transcript), {*_reverted(transcript), *_broken_off(transcript)}, list[str]()
     for message in reversed(transcript.messages):
         turn = numbers.get(message.id)
-        if turn and message.id not in reverted and (line := _agreed(transcript, message, turn)):
+        if turn and message.id not in over and (line := _agreed(transcript, message, turn)):
             lines.append(line)
     return tuple(lines[:MOST])
 
@@ -288,7 +309,7 @@ def _agreed(transcript: Transcript, message: Message, turn: int) -> str:
     if asking is not None and question != (plain := last_question(asking)) and not goes_on(message):
         return f"{question} → chosen in turn {turn}" if plain else ""
     shared = words_of(text) & words_of(question) if " or " in question and INTENDS.search(question) else frozenset()
-    if any(len(word) >= LONG_WORD for word in shared - GOING_ON):
+    if any(len(word) >= LONG_WORD for word in shared - GOING_ON) and not (only_delivers(text) or asks(text)):
         return f'{question} → "{one_line(text)}" (user turn {turn})'
     before = _answer_before(transcript, message) if ACCEPTS.match(text) else None
     if before is None:
@@ -342,6 +363,19 @@ def _reverted(transcript: Transcript) -> dict[MessageId, int]:
     }
 
 
+def _broken_off(transcript: Transcript) -> Iterator[MessageId]:
+    """Yield the turns that no answer ended before the user thought better of it."""
+    numbers, ends = turn_numbers(transcript), turn_ends(transcript)
+    open_turn: Message | None = None
+    for message in transcript.messages:
+        if message.id in ends:
+            open_turn = None
+        elif message.id in numbers:
+            if open_turn is not None and WAITS.match(own_text(message)):
+                yield open_turn.id
+            open_turn = message
+
+
 def _answers_before(transcript: Transcript, message: Message) -> str:
     """Return what the assistant said before a turn, in words between blanks: a user who quotes it decides nothing."""
     place = transcript.index[message.id]
@@ -356,9 +390,14 @@ def _is_quoted(sentence: str, earlier: str) -> bool:
     return any(f" {' '.join(words[at : at + QUOTING])} " in earlier for at in runs)
 
 
-def _is_over(sentence: str) -> bool:
-    """Tell whether a sentence of an earlier turn reports a fault, and sets nothing that stands."""
-    return SYMPTOM.search(sentence) is not None and STANDING.search(sentence) is None
+def _is_over(sentence: str, whole: str) -> bool:
+    """Tell whether a sentence of an earlier turn reports a fault, and sets nothing that stands.
+
+    Where the turn holds what a program says of an error, a sentence without a person in it tells what is seen.
+    """
+    if STANDING.search(sentence):
+        return False
+    return SYMPTOM.search(sentence) is not None or (ERROR.search(whole) is not None and not VOICE.search(sentence))
 
 
 @memoized
@@ -382,7 +421,18 @@ def _answered_by(transcript: Transcript, message: Message, before: Message | Non
         or (_agreed_upon(before, text) if YES_NO.match(text) else "")
     )
     questions = (question,) if question else closing_questions(before) or tuple(filter(None, (asks_to_choose(before),)))
+    if not (question or _answering(text, before) or _takes_up(text, questions)):
+        return ""
     return " / ".join(one_line(each, UPON) for each in questions)
+
+
+def _takes_up(text: str, questions: Sequence[str]) -> bool:
+    """Tell whether a turn answers by how it begins, or takes up a word of the questions before it."""
+    if YES_NO.match(text):
+        return True
+    first = next(iter(sentences_of(text)), "")
+    words = {word for word in words_of(first) if _is_long(word)} - COMMON
+    return any(words & words_of(each) for each in questions)
 
 
 def _agreed_upon(before: Message, text: str) -> str:
@@ -398,18 +448,18 @@ def _deciding(transcript: Transcript, message: Message, before: Message | None) 
     """Return the sentences of a turn that decide: the one it begins with where that answers, and what it sets."""
     ruled, index = _rulings(message), transcript.index
     answers = before is not None and not any(map(is_turn, transcript.messages[index[before.id] : index[message.id]]))
-    first = _answering(message, before) if before is not None and answers else ""
+    answers = answers and not goes_on(message)
+    first = _answering(own_text(message).strip(), before) if before is not None and answers else ""
     return ruled if not first or first in ruled else (first, *ruled)
 
 
-def _answering(message: Message, before: Message) -> str:
+def _answering(text: str, before: Message) -> str:
     """Return the first sentence of a turn where it answers what the assistant asked, and says more than yes.
 
     A "no" answers, and so does a "yes" with more behind it. Other words answer a choice that they take up: not an
     offer, behind which most turns ask for something else.
     """
-    text = own_text(message).strip()
-    if goes_on(message) or OK.match(text) or len(text) > LONG or (text[:1] == "/" and " " not in text):
+    if OK.match(text) or SHOWS.match(text) or len(text) > LONG or (text[:1] == "/" and " " not in text):
         return ""
     first = next((each.strip() for each in sentences_of(without_pasted(text))), "")
     if not first or len(first) > RULING or first.endswith(("?", "？", ":", "：")) or only_praises(first.lower()):
@@ -446,9 +496,28 @@ def _is_long(word: str) -> bool:
 
 
 def _set_again(transcript: Transcript, sentence: str, turn: int) -> int:
-    """Return the newest later turn that sets a value for what a sentence names in two words side by side, or 0."""
-    pairs = _pairs(sentence)
-    return next((later for later, others in _valued_pairs(transcript) if later > turn and pairs & others), 0)
+    """Return the newest later turn that sets a value for what a sentence names, or something in its place, or 0.
+
+    What it names are two words side by side, or the word that the later turn names behind "instead of".
+    """
+    pairs, words = _pairs(sentence), words_of(sentence)
+    taken_from = (later for later, word in _taken_from(transcript) if later > turn and word in words)
+    return next(taken_from, 0) or next(
+        (later for later, others in _valued_pairs(transcript) if later > turn and pairs & others), 0
+    )
+
+
+@memoized
+def _taken_from(transcript: Transcript) -> tuple[tuple[int, str], ...]:
+    """Return the words in whose place short turns of users put something, with their turns, newest first."""
+    numbers = turn_numbers(transcript)
+    return tuple(
+        (numbers[message.id], word.lower())
+        for message in reversed(transcript.messages)
+        if message.id in numbers and len(text := own_text(message)) <= WHOLE
+        for word in INSTEAD.findall(text)
+        if word.lower() not in COMMON
+    )
 
 
 @memoized
@@ -458,7 +527,7 @@ def _valued_pairs(transcript: Transcript) -> tuple[tuple[int, frozenset[tuple[st
     return tuple(
         (numbers[message.id], pairs)
         for message in reversed(transcript.messages)
-        if message.id in numbers and len(text := own_text(message)) <= WHOLE
+        if message.id in numbers and len(text := own_text(message)) <= WHOLE and not ERROR.search(text)
         for each in sentences_of(text)
         if (COLOR.search(each) or ASSIGNS.search(each))
         and not each.strip().endswith(("?", "？"))

@@ -196,7 +196,7 @@ def _own(
     yield Section(STEPS, steps(view) if messages else (), 0.07, newest_first=True)
     yield Section(STATE, state(view) if messages else (), 0.1)
     yield Section(NAMED_DOCUMENT, named_document(view, staying) if messages else (), 0.1)
-    yield Section(REPORTED, reports(view, staying) if messages else (), 0.035, newest_first=True)
+    yield Section(REPORTED, reports(view, staying) if messages else (), 0.05, newest_first=True)
     yield Section("Answers that stand below", quotes.answers, 0.05, newest_first=True)
 
 
