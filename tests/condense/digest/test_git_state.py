@@ -173,3 +173,8 @@ def test_of_several_calls_in_one_message_the_last_one_counts():
     calls = ["git status -sb", "git commit -qam x"]
     both = " | ".join(f"bash({json.dumps({'command': each})}) as c{at}" for at, each in enumerate(calls))
     assert tuple(git_state(view_of(talk("u: go", f"a: x | {both}", f"t: c0 = {STATUS} | c1 = ok")))) == ()
+
+
+def test_a_status_that_was_asked_in_several_folders_is_told_of_none():
+    loop = 'for tree in /tmp/trees/*; do echo "== $tree"; git -C "$tree" status --short; done'
+    assert told((loop, "== /tmp/trees/a\n M src/load.py\n?? node_modules\n== /tmp/trees/b\n?? node_modules")) == ()

@@ -50,3 +50,14 @@ def test_what_only_looks_like_such_a_list_is_none():
 def test_where_the_last_list_says_that_nothing_is_open_none_is_told():
     for nothing in ("Remaining: nothing.", "## Known issues\n- None", "**Open questions:**\n- none so far"):
         assert told("u: go", f"a: {LEFT}", "u: on", f"a: {nothing}", "u: and now?") == []
+
+
+def test_an_item_that_is_done_or_that_tells_to_commit_what_was_committed_since_is_not_told():
+    listed = (
+        "a: Works.\n\n**Next steps:**\n- The proxy is already deployed\n- The change should be committed\n- Test `sum`"
+    )
+    commit = ('a: x | bash({"command": "git commit -qm sum"}) as c', "t: c = [main 1a2b3c4] sum")
+    assert told("u: go", listed, "u: and now?") == [
+        'open, as listed under "Next steps" in turn 1: The change should be committed; Test `sum`'
+    ]
+    assert told("u: go", listed, "u: push it", *commit) == ['open, as listed under "Next steps" in turn 1: Test `sum`']

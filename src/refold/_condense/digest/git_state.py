@@ -41,6 +41,8 @@ LONG_FILE = re.compile(r"\t(?:([^\W\d_][\w ]{1,30}): +)?(\S.*)")
 LETTERS = {"modified": "M", "new file": "A", "deleted": "D", "renamed": "R", "both modified": "UU", "": "??"}
 CLEAN = re.compile(r"nothing to commit, working tree clean|nothing added to commit")
 ASKS = re.compile(rf"{GIT} status\b")
+# Asked in several folders, or in one that only the shell knows: which of them a status is of cannot be told.
+ELSEWHERE = re.compile(r"\bfor \w+ in\b|\bwhile read\b|\bxargs\b|\bgit -C [\"']?\$")
 COMMITS = re.compile(rf"{GIT} commit\b")
 CHANGES = re.compile(
     rf"{GIT} (?:commit|checkout|switch|stash|rebase|reset|merge|pull|restore|clean|cherry-pick|revert|am)\b"
@@ -95,7 +97,7 @@ class _Seen(Struct):
         """Take in what a command has printed that went well."""
         self.folders |= {first or second: path for first, path, second in WORKTREE.findall(command) if first or second}
         self.take_changes(position, command, text)
-        if ASKS.search(command):
+        if ASKS.search(command) and not ELSEWHERE.search(command):
             for status in _statuses(text, self.branch):
                 status.position = position
                 self.statuses[status.branch] = status

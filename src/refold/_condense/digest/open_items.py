@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from refold._condense.call_facts import writes
+from refold._condense.call_facts import is_shell, writes
 from refold._condense.call_outline import one_line
 from refold._condense.digest.outcomes import answered, failed
+from refold._condense.digest.targets import targets_of
 from refold._condense.digest.turns import turn_ends, turns_at
 from refold._salience.atoms import names_of
 from refold.core.messages import memoized, text_of
@@ -54,6 +55,8 @@ NOTHING = re.compile(
     r"(?: (?:left|open|else|known|so far|for now|at the moment))?\W*",
     re.I,
 )
+IS_DONE = re.compile(r"\b(?:is|are|was|were|has been|have been) already\b", re.I)
+TO_COMMIT = re.compile(r"\b(?:commit|(?:be|get) committed)\b", re.I)
 OF_A_FILE = re.compile(r"\.[A-Za-z]\w{0,7}$")
 BULLET = re.compile(r"^([ \t]*)(?:[-*•]|\d{1,2}[.)]) +(?:\[ \] +)?(?!\[[xX]\])(\S.*)$", re.M)
 
@@ -61,11 +64,12 @@ BULLET = re.compile(r"^([ \t]*)(?:[-*•]|\d{1,2}[.)]) +(?:\[ \] +)?(?!\[[xX]\])
 def open_items(view: View) -> Iterator[str]:
     """Yield the newest list of what is open in the last answers, as one line with its heading and its turn.
 
-    Items that name a file that was changed since are done or in work.
+    Items that name a file that was changed since are done or in work, and so is a commit where one was made since.
     """
     messages = view.transcript.messages
     ends, turns = turn_ends(view.transcript), turns_at(view.transcript)
     changed: set[str] = set()
+    committed = False
     passed = 0
     for place in range(len(messages) - 1, -1, -1):
         passed += messages[place].id in ends
@@ -73,7 +77,12 @@ def open_items(view: View) -> Iterator[str]:
             return
         title, items = _listed(messages[place]) if messages[place].role == "assistant" else ("", ())
         if title:
-            still = [each for each in items if changed.isdisjoint(files_named(each))]
+            still = [
+                each
+                for each in items
+                if changed.isdisjoint(files_named(each))
+                and not (IS_DONE.search(each) or (committed and TO_COMMIT.search(each)))
+            ]
             if still:
                 more = f"; and {len(still) - ITEMS} more" if len(still) > ITEMS else ""
                 lines = (one_line(each.replace("**", "").rstrip(".;,"), ITEM) for each in still[:ITEMS])
@@ -82,6 +91,8 @@ def open_items(view: View) -> Iterator[str]:
         for call, result in answered(view, [messages[place]]):
             if not failed(call, result):
                 changed |= {base_name(path) for path in writes(call)}
+                is_commit = is_shell(call) and any(each.task == "git commit" for each in targets_of(call))
+                committed = committed or is_commit
 
 
 def prepare(message: Message) -> None:
