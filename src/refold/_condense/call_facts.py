@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
 
 __all__ = [
+    "SUBJECT",
     "Act",
     "FileRef",
     "act_of",
@@ -34,6 +35,7 @@ __all__ = [
     "is_shell",
     "plain_name",
     "reads",
+    "reports_error",
     "subject",
     "writes",
 ]
@@ -126,6 +128,11 @@ SEARCHERS = frozenset(
 ERROR_OPENING = re.compile(
     r"\s*(?:Traceback \(most recent call last\)|[\w.]*(?:Error|Exception|Timeout|Expired)):", re.A
 )
+ERROR_STATUS = re.compile(  # an answer of a service that says in its first field that it failed
+    r"\s*\{\s*\"(?:status\"\s*:\s*\"(?:error|failed|failure)\"|error\"\s*:\s*[\"{](?!\")|"
+    r"(?:is_?error)\"\s*:\s*true|(?:success|ok)\"\s*:\s*false)",
+    re.I,
+)
 SUBJECTS = ("command", "cmd", "pattern", "query", "url", "path")
 SUBJECT = 720  # characters of what a call is about that are kept: a line of it is shorter
 PATH_KEYS = ("file_path", "path", "filePath", "absolute_path", "notebook_path", "filename", "target_file", "file")
@@ -192,6 +199,11 @@ def failed(result: ToolResult) -> bool:
     return result.is_error or any(
         isinstance(part, Text) and ERROR_OPENING.match(part.text) is not None for part in result.content[:1]
     )
+
+
+def reports_error(result: ToolResult) -> bool:
+    """Tell whether an answer that is one JSON object reports an error by its status."""
+    return ERROR_STATUS.match(result.text) is not None
 
 
 def reads(call: ToolCall) -> FileRef | None:

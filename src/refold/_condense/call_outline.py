@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from refold._condense.call_facts import is_shell, reads, subject, writes
+from refold._condense.call_facts import arguments_of, is_shell, reads, subject, writes
 from refold._condense.digest.targets import target_of
 from refold._condense.shell_commands import PATCHED, without_heredocs
 from refold._text.graphemes import grapheme_prefix, grapheme_suffix
@@ -17,9 +18,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CLEARED",
+    "ERROR_LENGTH",
     "PARTS",
+    "REPORTED",
     "WRONG_SIGNS",
     "call_line",
+    "cause",
     "content_line",
     "content_summary",
     "exit_code",
@@ -36,6 +40,8 @@ AT_END = 1_000  # and at its end, where commands say how they ended
 CALL = 90  # characters of a path, a command or an argument that name a call
 COMMAND, LONGEST_COMMAND = 100, 1_000  # of a command of a shell, and of one whose parts are looked at
 PREFIX_LENGTH = 24  # of the beginning of a part by which it is known among the others
+ERROR_LENGTH, BEFORE = 200, 60  # characters of a line that says what went wrong, and of a longer one before that word
+ECHOED = 24  # characters of an argument from which on it is one that an answer repeats
 NAMES = 8  # definitions, keys or files named in a line
 
 COMMANDS = re.compile(  # a part of a line of commands, and what joins it to the next
@@ -58,6 +64,8 @@ ERROR = re.compile(
     r"\w*(?:Error|Exception)\b[:(]|\b(?:error|fatal|panic(?:ked)?|FAILED|failed|Traceback|denied|not found|"
     r"No such file|cannot|undefined)\b"
 )
+WARNS = re.compile(r"\W*(?:[\w.:-]+\W+)?warn(?:ing)?\b", re.I)
+QUOTE = re.compile(r"(?<!\\)\"")
 RAISED = re.compile(r"^(?:E\s+)?[\w.]*(?:Error|Exception)\b:.*$", re.M)
 # Looked for before the patterns, which are slower: without one of them the pattern finds nothing.
 RAISING = ("Error:", "Exception:")
@@ -193,13 +201,52 @@ def exit_code(text: str) -> int | None:
 
 
 def first_error(text: str) -> str:
-    """Return the line of an output that says what went wrong, or nothing."""
-    for piece in (grapheme_suffix(text, AT_END), grapheme_prefix(text, LOOKED_AT)):
+    """Return the line of an output that says what went wrong, or nothing; a warning says it only where nothing else."""
+    return one_line(_first_wrong(text), ERROR_LENGTH)
+
+
+def cause(call: ToolCall, result: ToolResult) -> str:
+    """Return what the answer of a tool says that went wrong, word for word, or nothing.
+
+    Some answers repeat the arguments of their call in full: no error is looked for in those.
+    """
+    text = result.text
+    for value in sorted(_strings(call), key=len, reverse=True) if len(text) > ERROR_LENGTH else ():
+        for echo in (json.dumps(value, ensure_ascii=False)[1:-1], value):
+            text = text.replace(echo, "…")
+    return _first_wrong(text, ERROR_LENGTH if text == result.text else 0)
+
+
+@memoized
+def _strings(call: ToolCall) -> tuple[str, ...]:
+    """Return the long texts in the arguments of a call."""
+    open_: list[object] = [arguments_of(call)]
+    found: list[str] = []
+    while open_:
+        match open_.pop():
+            case str(text) if len(text) >= ECHOED:
+                found.append(text)
+            case dict(fields):
+                open_ += fields.values()
+            case list(items):
+                open_ += items
+    return tuple(found)
+
+
+def _first_wrong(text: str, longest: int = ERROR_LENGTH) -> str:
+    end = grapheme_suffix(text, AT_END)
+    if len(end) < len(text) and "\n" in end:  # no line without its beginning
+        end = end.partition("\n")[2]
+    warning = ""
+    for piece in (end, grapheme_prefix(text, LOOKED_AT)):
         if _any(RAISING, piece) and (exception := RAISED.search(piece)):
-            return one_line(exception[0], 140)
-        if may_be_wrong(piece) and (match := ERROR.search(piece)):
-            return one_line(_line_around(piece, match.start()), 140)
-    return ""
+            return exception[0]
+        for match in ERROR.finditer(piece) if may_be_wrong(piece) else ():
+            line = _line_around(piece, match.start(), longest)
+            if not WARNS.match(line):
+                return line
+            warning = warning or line
+    return warning
 
 
 def may_be_wrong(text: str) -> bool:
@@ -211,9 +258,18 @@ def _any(words: tuple[str, ...], text: str) -> bool:
     return any(map(text.__contains__, words))
 
 
-def _line_around(text: str, position: int) -> str:
+def _line_around(text: str, position: int, longest: int) -> str:
+    """Return the line at a position; of a long one what says last what went wrong, alone if it stands in quotes."""
     end = text.find("\n", position)
-    return text[text.rfind("\n", 0, position) + 1 : end if end >= 0 else len(text)]
+    start, end = text.rfind("\n", 0, position) + 1, end if end >= 0 else len(text)
+    if end - start <= longest:
+        return text[start:end]
+    position = max(match.start() for match in ERROR.finditer(text, start, end))
+    first = max((match.end() for match in QUOTE.finditer(text, start, position)), default=start)
+    last = QUOTE.search(text, position, end)
+    if last and last.start() - first < ERROR_LENGTH:
+        return text[first : last.start()]
+    return text[max(start, position - BEFORE) : end]
 
 
 def _size(text: str) -> str:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._condense.call_facts import is_shell, plain_name, reads
-from refold._condense.call_outline import PARTS, call_line
+from refold._condense.call_outline import PARTS, call_line, cause
 from refold._condense.digest.answers import question_before
 from refold._condense.digest.definitions import is_prose
 from refold._condense.digest.targets import target_of
@@ -297,6 +297,7 @@ def _units(
             if reduction.words and not reduction.harness:
                 extra += answers.get(position, 0.0)
             some = _pieces(draft, reduction, batch_of.get(position), (extra, once, NEW + newer * position))
+            some = _without_echo(draft, reduction, some)
             times = _times_needed(draft, reduction, some, areas)
             for unit in some:
                 unit.times = times
@@ -494,6 +495,29 @@ def _extra(draft: Draft, reduction: Reduction) -> float:
     """Return what any line of an output is worth by token, said elsewhere or not: that of a short error."""
     wrong = reduction.result is not None and reduction.result.is_error
     return WRONG if wrong and len(_text_of(draft, reduction)) <= SHORT else 0.0
+
+
+def _without_echo(draft: Draft, reduction: Reduction, units: list[Unit]) -> list[Unit]:
+    """Return the pieces of an output; of an error those that do not only repeat the arguments of its call.
+
+    The one that says what went wrong gets the worth of a short error, however long the output is.
+    """
+    result = reduction.result
+    call = draft.view.call_of(draft.base[reduction.position], result) if result and result.is_error else None
+    if call is None or result is None or len(units) == 1:
+        return units
+    text = _text_of(draft, reduction)
+    said = cause(call, original_result(draft, reduction.position, result))
+    wrong = text.find(said) if said else -1
+    left: list[Unit] = []
+    for unit in units:
+        segment = unit.of.segment if isinstance(unit.of, Lines) else None
+        if segment and segment.start <= wrong < segment.stop:
+            unit.extra = max(unit.extra, WRONG)
+        elif segment and text[segment.start : segment.stop].strip() in call.arguments:
+            continue
+        left.append(unit)
+    return left
 
 
 def _edited(draft: Draft, reduction: Reduction, worth: Mapping[str, float]) -> float:

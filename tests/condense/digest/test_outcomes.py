@@ -1,10 +1,11 @@
 import json
 
 import pytest
+from msgspec.structs import replace
 
-from refold._condense.digest.outcomes import outcomes, repeated_failures, solved_checks
+from refold._condense.digest.outcomes import is_over, outcomes, passed_calls, repeated_failures, solved_checks
 from refold._condense.digest.targets import target_in, target_of
-from refold.core.messages import ToolCall
+from refold.core.messages import Text, ToolCall
 from refold.testing import talk, view_of
 
 
@@ -302,3 +303,109 @@ def test_a_call_that_failed_in_several_ways_says_how_mostly_and_how_the_last_tim
     (line,) = repeated_failures(view_of(transcript), transcript.messages)
     how = "exit code 1: no such table (2 times); the last time: exit code 1: disk full"
     assert line == f"bash `make data` failed 4 times, in 3 ways: {how} (turn 1)"
+
+
+def ended_as(command_line, output):
+    (end,) = outcomes_of(f"a: x | {command(command_line)} as c1", f"t: c1 = {output}")
+    return end.ended, end.failed
+
+
+NOISE = "tool ERROR cannot write its cache\n1 failed download\nok pkg/store\nexit code 0"
+
+
+def test_a_check_that_ends_with_code_0_has_passed_whatever_it_printed():
+    for line in ("mise run test", "cd app && mise run test 2>&1", "mise run test && echo done"):
+        assert ended_as(line, NOISE) == ("exit code 0", False), line
+
+
+def test_code_0_says_nothing_of_a_check_where_it_is_that_of_another_command():
+    for line in ("make test |tail -5", "make test || true", "make test; echo done", "make test\necho done"):
+        assert ended_as(line, NOISE)[1], line
+
+
+def test_warnings_of_a_check_are_told_with_the_first_one():
+    text = "warning: unused import: `fs`\n --> a.rs:1\n\nwarning: `app` (lib) generated 1 warning\n    Finished"
+    assert ended_as("cargo clippy", text) == ("no failure shown, 1 warning: unused import: `fs`", False)
+    assert ended_as("npx eslint .", "3 problems (0 errors, 3 warnings)")[0] == "passed, 3 warnings"
+    assert ended_as("pytest", "5 passed, 1 warning in 0.1s")[0] == "passed"
+
+
+def test_the_error_of_a_tool_that_repeats_its_arguments_is_what_stands_behind_them():
+    code = "if (!found) { throw new Error(`not found`) } // failed before"
+    arguments = json.dumps({"files": [{"path": "src/pages/a.tsx", "content": code * 9}]})
+    answer = json.dumps({"text": "failed to read the branch: 409 the repository is empty"})
+    text = f"tool error for call: {arguments} with response: [{answer}]"
+    transcript = talk("u: go", f"a: x | push_files({arguments}) as c1", f"t! c1 = {text}")
+    (end,) = outcomes(view_of(transcript), transcript.messages)
+    assert end.ended == "error: failed to read the branch: 409 the repository is empty"
+
+
+def test_an_answer_whose_status_is_an_error_has_failed_and_the_words_of_a_file_have_not():
+    text = '{"status":"error","error":"Service error: 402 payment required"}'
+    (end,) = outcomes_of('a: x | send_mail({"to": "ann"}) as c1', f"t: c1 = {text}")
+    assert end.open
+    assert "402 payment required" in end.ended
+    assert outcomes_of('a: x | read_file({"path": "a.json"}) as c1', f"t: c1 = {text}") == ()
+    assert outcomes_of('a: x | send_mail({"to": "ann"}) as c1', 't: c1 = {"status":"success","error":""}') == ()
+
+
+def test_a_failed_call_of_another_tool_is_open_until_the_work_went_on():
+    lines = ['a: x | load_skill({"name": "b"}) as c0', "t! c0 = not found"]
+    for n in range(1, 9):
+        (end,) = [end for end in outcomes_of(*lines) if end.failed]
+        assert end.open
+        lines += [f"a: x | {command(f'./step{n}.sh')} as c{n}", f"t: c{n} = exit code 0"]
+    assert not next(end for end in outcomes_of(*lines) if end.failed).open
+
+
+def test_what_outputs_of_commands_that_went_well_end_with_is_no_error():
+    lines = []
+    for n in range(3):
+        lines += [f"a: x | {command(f'ssh box ./step{n}')} as c{n}", f"t: c{n} = fine\nexit code 0\nWelcome to Box 7"]
+    lines += [f"a: x | {command('ssh box ./last')} as c9", "t: c9 = exit code 1\nWelcome to Box 7"]
+    assert outcomes_of(*lines)[0].ended == "exit code 1"
+
+
+def test_a_warning_is_no_cause_where_a_line_says_more_and_no_line_is_cut_at_its_beginning():
+    noise = "tool WARN cannot find the version list: no such file: not found\n" * 30
+    assert ended_as("./deploy", f"exit code 1\n{noise}the upload was denied")[0] == "exit code 1: the upload was denied"
+    assert ended_as("./deploy", f"exit code 1\n{noise}bye")[0].startswith("exit code 1: tool WARN cannot find")
+
+
+def test_an_output_that_was_cleared_is_told_with_the_error_that_it_had():
+    transcript = talk("u: go", f"a: x | {command('./deploy')} as c1", "t: c1 = exit code 1\nthe upload was denied")
+    answer = transcript.messages[-1]
+    (result,) = answer.results
+    pointer = Text("[output cleared] bash ./deploy, 2 lines: exit code 1")
+    cleared = replace(answer, parts=(replace(result, content=(pointer,)),))
+    (end,) = outcomes(view_of(transcript), [cleared])
+    assert end.ended == "exit code 1: the upload was denied"
+
+
+def test_a_test_run_by_the_python_of_an_environment_is_closed_by_a_run_of_more():
+    assert not is_open(
+        ".venv/bin/python -m pytest a.py::test_one", "1 failed\nexit code 1", "venv/bin/python -m pytest"
+    )
+
+
+def test_a_check_of_an_earlier_turn_is_open_no_more_once_its_task_was_defined_anew():
+    lines = [f"a: x | {command('mise run test-all')} as c1", "t: c1 = exit code 1\n1 failed", "a: It fails.", "u: on"]
+    assert outcomes_of(*lines)[0].open
+    lines += ['a: y | edit({"path": "mise.toml", "new": "[tasks.test-all]"}) as c2', "t: c2 = done"]
+    assert not outcomes_of(*lines)[0].open
+
+
+def test_what_was_said_of_a_command_is_over_once_that_went_well_or_does_another_thing():
+    def over(*later):
+        transcript = talk("u: go", "a: `mise run test:all` still fails here.", *later)
+        view = view_of(transcript)
+        return is_over(
+            view, passed_calls(view, transcript.messages), transcript.messages[1], "`mise run test:all` fails"
+        )
+
+    run = f"a: x | {command('mise run test:all')} as c1"
+    assert not over(run, "t: c1 = exit code 1")
+    assert over(run, "t: c1 = fine\nexit code 0")
+    edit = 'a: x | edit({"path": "mise.toml", "new": "[tasks.test:all]"}) as c1'
+    assert over(edit, "t: c1 = done")
+    assert not over(edit, "t! c1 = no match")

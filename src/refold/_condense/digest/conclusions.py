@@ -21,10 +21,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from refold._condense.call_facts import plain_name
+from refold._condense.call_facts import is_shell, plain_name
 from refold._condense.call_outline import one_line
 from refold._condense.digest.announcements import SENTENCE, announces, points_back
 from refold._condense.digest.identifier_kinds import kind_of
+from refold._condense.digest.targets import target_of
 from refold._condense.digest.turns import turn_ends, turns_at, turns_in_work
 from refold._condense.last_changes import is_changed_after, is_file_of_changed_after
 from refold._salience.atoms import KNOWN, names_of
@@ -34,8 +35,9 @@ from refold.core._speakers import is_turn
 from refold.core.messages import Message, MessageId, memoized, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from refold.core.messages import ToolCall
     from refold.core.transcript import Transcript
 
 __all__ = [
@@ -58,6 +60,7 @@ MOST = 150  # lines of one sort that are looked for
 LEAST, LONGEST = 32, 400  # characters of a sentence that gives a decision or a reason
 SHORTEST = 16  # characters of a verdict
 LATELY = 8  # verdicts of the turns in work that come before those of answers that end a turn
+QUOTED = re.compile(r"^ {0,3}>.*$", re.M)  # lines of a text that an answer quotes or drafts
 FENCED = re.compile(r"^ *```.*?(?:^ *```|\Z)", re.S | re.M)
 # Of two ways, which was taken; what only gives a reason is none.
 WEIGHED = re.compile(
@@ -66,10 +69,11 @@ WEIGHED = re.compile(
     re.I,
 )
 TRIED = re.compile(
-    r"\b(?:(?:did|does|do|is|was)(?:n't|n’t| not) (?:work|help|fix|solve)\w*|fail(?:s|ed) (?:because|with|due to)|"
+    r"\b(?:(?:did|does|(?<!\byou )do|is|was)(?:n't|n’t| not) (?:work|help|fix|solve)\w*|"
+    r"fail(?:s|ed) (?:because|with|due to)|"
     r"still (?:fails?|failing|broken|wrong|the same)|I (?:reverted|rolled back|undid)|"
     r"reverting (?:it|that|this|my|the)|rolling back|gave up|dead end|wrong (?:approach|track|assumption)|"
-    r"(?:had|has|with) no effect|unfortunately|that broke|broke the|"
+    r"(?:had|has|with) no effect|unfortunately(?!,? I (?:do|ca|am|have)(?:n['’]t|n?not| not)\b)|that broke|broke the|"
     # by what is no other task of a tracker
     r"blocked (?:by|on)(?!\W{0,3}:|(?: task| issue| ticket)?(?:\W{0,3}#\d| [(\[]?(?-i:[A-Z][A-Z0-9]*)-\d))|"
     r"(?:is|are|was|has) expired|"
@@ -130,6 +134,10 @@ DOUBTED = re.compile(
     r"parece|quizás?|debería|tal vez)\b|かもしれ|はず|らしい|と思|可能|也许|似乎|应该|大概",
     re.I,
 )
+# What a run showed: the next one shows it anew, and what it was about stands in the command.
+ALL_PASS = re.compile(
+    r"\b(?:tests?|checks?|suites?)(?: all| now)? pass(?:es|ed)?\b|\b\d+ passed\b|\bpass(?:es|ed)? all\b", re.I
+)
 # How a sentence begins that goes with the one before it, as where the assistant thinks while it works.
 GOES_WITH = re.compile(
     r"(?:and|but|then|however|also|ah+|oh|wait|hm+|ok(?:ay)?|good|great|perfect|yes|no|now|maybe|actually|well|if)\b",
@@ -188,7 +196,14 @@ TAKEN_BACK = re.compile(
     r"revertido|descartado)\b|撤销|回滚|放弃",
     re.I,
 )
+# What says that something was not the fault after all, whatever that is.
+ACQUITTED = re.compile(
+    r"\b(?:it (?:was(?:n['’]t| not))|(?:the )?(?:real |actual |root )?(?:problem|issue|cause|culprit|bug|fault) "
+    r"(?:was|is)(?:n['’]t| not)(?: in| with| the| a| caused by)*) ",
+    re.I,
+)
 TAKING_BACK = (
+    "it wasn", "it was not", "problem ", "issue ", "cause ", "culprit ", "bug ", "fault ",
     "instead of", "rather than", "no longer", "away from", "back from", "revert", "undo", "undid", "rolled back",
     "roll back", "rolling back", "back out", "backed out", "backing out", "abandon", "gave up on", "wrong about",
     "after all", "statt", "anstelle", "doch nicht", "verworfen", "zurückgenommen", "au lieu", "plutôt", "annulé",
@@ -320,11 +335,18 @@ def _holding(transcript: Transcript) -> frozenset[MessageId]:
     return turn_ends(transcript).union(current)
 
 
-def tried(transcript: Transcript, messages: Sequence[Message]) -> tuple[str, ...]:
-    """Return sentences of the assistant that say that something did not work, newest first, with their turns."""
+def tried(
+    transcript: Transcript, messages: Sequence[Message], is_over: Callable[[Message, str], bool] = lambda *_: False
+) -> tuple[str, ...]:
+    """Return sentences of the assistant that say that something did not work, newest first, with their turns.
+
+    Not those of which `is_over` says, by their message, that it works by now.
+    """
     results: dict[str, str] = {}
     for message in reversed(messages):
         for line in _tried(message) if message.role == "assistant" else ():
+            if is_over(message, line):
+                continue
             results.setdefault(line, line + _of_turn(transcript, message))
         if len(results) >= MOST:
             break
@@ -342,6 +364,7 @@ def verdicts(transcript: Transcript, messages: Sequence[Message], standing: Sequ
     judged: set[frozenset[str]] = set()
     denied: list[frozenset[str]] = []  # items of which a later sentence says what does not hold
     ends = turn_ends(transcript)
+    checked = max((at for at, each in enumerate(transcript.messages) if any(map(_is_check, each.calls))), default=-1)
     others = set(map(plain, standing))
     holding, turns, in_work = _holding(transcript), turns_at(transcript), turns_in_work(transcript)
     for message in reversed(messages):
@@ -355,6 +378,7 @@ def verdicts(transcript: Transcript, messages: Sequence[Message], standing: Sequ
                     or verdict.items in judged
                     or any(len(items & verdict.items) >= SAME for items in denied)
                     or (is_past and PASSING.search(verdict.line))
+                    or (transcript.index[message.id] < checked and ALL_PASS.search(verdict.line))
                     or _is_reversed(transcript, message, verdict)
                 ):
                     judged.add(verdict.items)
@@ -367,6 +391,10 @@ def verdicts(transcript: Transcript, messages: Sequence[Message], standing: Sequ
             break
     way = tuple(on_the_way.values())
     return (*way[:LATELY], *ending.values(), *way[LATELY:])
+
+
+def _is_check(call: ToolCall) -> bool:
+    return is_shell(call) and target_of(call).checks
 
 
 def _is_step(message: Message, sentence: str) -> bool:
@@ -523,9 +551,9 @@ def _is_reversed(transcript: Transcript, message: Message, conclusion: _Conclusi
         _follows(sentence, match.end(), item)
         for position, sentence in _all_taking_back(transcript)
         if position > place
-        for pattern, items in ((REPLACED, chosen), (TAKEN_BACK, conclusion.items))
+        for pattern, items in ((REPLACED, chosen), (TAKEN_BACK, conclusion.items), (ACQUITTED, conclusion.items))
         for item in items
-        if SPECIFIC.search(item) and item in sentence
+        if (pattern is ACQUITTED or SPECIFIC.search(item)) and item in sentence
         for match in pattern.finditer(sentence)
     )
 
@@ -556,7 +584,7 @@ def _planning(transcript: Transcript) -> frozenset[MessageId]:
 
 def _sentences(message: Message, words: tuple[str, ...]) -> list[str]:
     """Return the sentences of an answer that are whole and of a length to be quoted; none if it holds no such word."""
-    text = prose(message)
+    text = QUOTED.sub("", prose(message))
     return _whole_sentences(text, LEAST) if any(map(text.lower().__contains__, words)) else []
 
 

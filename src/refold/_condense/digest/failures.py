@@ -11,7 +11,7 @@ from refold.core.messages import memoized
 if TYPE_CHECKING:
     from refold.core.messages import ToolResult
 
-__all__ = ["failing", "failing_places", "failure_line"]
+__all__ = ["failing", "failing_places", "failure_line", "warnings"]
 
 LISTED = 3  # names of tests that are listed
 NAME, REASON = 90, 140  # characters of a name and of the line that says why
@@ -53,6 +53,26 @@ REASONS = (
         re.M,
     ),
 )
+# How compilers and linters count their warnings, where they count no errors, and how one begins.
+WARNINGS_COUNTED = re.compile(
+    r"\bgenerated (\d+) warnings?\b|\b0 errors?(?:,| and) (\d+) warnings?\b|^(\d+) warnings? generated|"
+    r"^\s*(\d+) Warning\(s\)",
+    re.M,
+)
+WARNING = re.compile(r"^(?:\S+:\d+(?::\d+)?: )?warning(?:\[[\w:-]+\])?: (?!.*\bgenerated \d)(\S.*)$", re.M)
+
+
+@memoized
+def warnings(result: ToolResult) -> str:
+    """Return how many warnings the output of a check counts, and the first of them; nothing where it has none."""
+    text = result.text[-LOOKED_AT:]
+    if "arning" not in text:
+        return ""
+    first = WARNING.search(text)
+    counted = [int(next(filter(None, match.groups()))) for match in WARNINGS_COUNTED.finditer(text)]
+    number = max(counted, default=len(WARNING.findall(text)))
+    what = f": {one_line(first[1], NAME)}" if first else ""
+    return f"{number} warning{'s' * (number > 1)}{what}" if number else ""
 
 
 @memoized

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold._condense.call_facts import is_shell, subject, writes
-from refold._condense.call_outline import call_line, exit_code, first_error, one_line
-from refold._condense.digest.failures import failing, failing_places, failure_line
+from refold._condense.call_facts import SUBJECT, is_shell, reads, reports_error, subject, writes
+from refold._condense.call_outline import ERROR_LENGTH, call_line, cause, exit_code, first_error, one_line
+from refold._condense.digest.background import is_running, with_ends
+from refold._condense.digest.failures import failing, failing_places, failure_line, warnings
 from refold._condense.digest.remedies import preparation, remedy
-from refold._condense.digest.targets import WRITE, Target, target_of, targets_of
+from refold._condense.digest.targets import WRITE, Target, target_in, target_of, targets_of
 from refold._condense.digest.turns import turn_ends, turns_at, turns_in_work
 from refold._condense.file_views import is_scratch, took_effect
 from refold._condense.text_calls import text_result
@@ -31,16 +32,19 @@ from refold.core.messages import ToolCall, ToolResult, memoized, text_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from refold.core.messages import Message
+    from refold._condense.digest.background import Pairs
+    from refold.core.messages import Message, MessageId
     from refold.core.view import View
 
 __all__ = [
     "PASSED_LATER",
     "CallOutcome",
     "answered",
+    "answers_of",
     "code_of",
     "ended",
     "failed",
+    "is_over",
     "meant_to_fail",
     "outcomes",
     "passed_calls",
@@ -53,6 +57,7 @@ __all__ = [
 
 MOST = 150  # outcomes that are looked for
 UNREPORTED = "no failure shown"  # of a check whose output says nothing
+STILL_RUNNING = "still running when it was last seen"
 EXPECTED = " (this was expected)"  # behind the outcome of a run that was to fail
 PASSED_LATER = " (went well later"  # behind what failed, before how that came
 IN_ANOTHER_WAY = " (the file was changed in another way later: by {})"  # behind edits that were refused to the end
@@ -117,7 +122,11 @@ HAS_FAILED_WELL = re.compile(
     r"\bfail\w* (?:before|without) (?:the|my|this) (?:fix|change)\b",
     re.I,
 )
+COMMANDS = re.compile(r"`([^`\n]+)`")
+TASK = re.compile(r"\w+(?:[:.-]\w+)+")  # the name of a task that a file defines
 GIT = re.compile(r"(?:^|/)\.git/")
+# Behind a command in its line what gives another exit code than its own: a filter, or a command that runs in any case.
+ANOTHER = re.compile(r"[|;]|\n\s*[^\s#]|(?<![&>])&(?![&\d>])")
 NEGATED = re.compile(r"(?:^|[;&|\n(]|\b(?:if|then|do)\b)\s*! ")  # a command whose failure is success
 
 
@@ -159,7 +168,7 @@ def outcomes(
     passed = passed_calls(view, messages) if passed is None else passed
     commands = [position for position, target in passed if target is None]
     written = {position for position, target in passed if target and target.task == WRITE}
-    answers = [index[id] for id in turn_ends(view.transcript)]
+    answers, in_work = [index[id] for id in turn_ends(view.transcript)], turns_in_work(view.transcript)
     results: dict[str, CallOutcome] = {}
     later_passing: set[str] = set()  # tests of later runs that failed and passed after that
     for message in reversed(messages):
@@ -169,15 +178,16 @@ def outcomes(
         for call, result in answered(view, [message]):
             shell = is_shell(call)
             line = call_line(call)
-            if not (shell or result.is_error) or line in results or was_refused(result):
-                continue
             bad, target = failed(call, result), target_of(call)
+            if not (shell or bad) or line in results or was_refused(result):
+                continue
             expected = bad and meant_to_fail(view, position, call)
-            how = ended(call, result) + (EXPECTED if expected else "")
+            how = ended(view, call, result) + (EXPECTED if expected else "")
             turn = turns[position] if position >= 0 else 0
             outcome = CallOutcome(line, how, bad and not expected, shell, target, turn=turn)
             if outcome.failed:
-                since = [each for at, each in passed if at > position and each]
+                later = [(at, each) for at, each in passed if at > position and each]
+                since = [each for _, each in later]
                 names = frozenset(failing(result)) if target.checks else frozenset()
                 well = _passed_later(call, result, since) or (bool(names) and names <= later_passing)
                 later_passing |= names if well else frozenset()
@@ -185,6 +195,10 @@ def outcomes(
                 if target.task == WRITE and not shell:
                     done = sum(at > position for at in (*commands, *written)) >= WENT_ON
                     went_on = done or any(at > position for at in answers)
+                elif target.checks:
+                    went_on = turn not in in_work and _redefined(view, position, [target.written])
+                elif not shell:  # the aim of a call of another tool is not known: it was reached, or given up
+                    went_on = sum(at > position for at in (*commands, *written)) >= WENT_ON
                 outcome = replace(outcome, open=not (well or went_on), passed_later=well)
             results[line] = outcome
     return tuple(results.values())
@@ -208,7 +222,7 @@ def repeated_failures(
             refused = bool(writes(call)) and not (is_shell(call) or took_effect(call, result))
             if (refused or failed(call, result)) and not (target_of(call).looks or was_refused(result)):
                 line = call_line(call)
-                ways.setdefault(line, Counter())[ended(call, result) or one_line(result.text, REASON)] += 1
+                ways.setdefault(line, Counter())[ended(view, call, result) or one_line(result.text, REASON)] += 1
                 if line not in ends:
                     # a shell command that wrote the file does not show that the tool which failed works now
                     since = [(place, each) for place, each in passed if place > at and each and not each.looks]
@@ -245,6 +259,33 @@ def _last_written(view: View) -> dict[str, tuple[int, str]]:
     }
 
 
+def is_over(view: View, passed: Sequence[PassedCall], message: Message, sentence: str) -> bool:
+    """Tell whether what a sentence says of commands in code quotes holds no more: such a one went well since.
+
+    Or it does another thing since then: a file that names it was changed.
+    """
+    commands = [words for words in COMMANDS.findall(sentence) if " " in words.strip()]
+    if not commands:
+        return False
+    at = view.transcript.index[message.id]
+    since = [target for place, target in passed if place > at and target]
+    if any(each.covers(target_in(f"shell `{words}`")) for words in commands for each in since):
+        return True
+    return _redefined(view, at, commands)
+
+
+def _redefined(view: View, position: int, commands: Iterable[str]) -> bool:
+    """Tell whether a file was changed after a position that names the task which one of the commands runs."""
+    names = [name for words in commands if TASK.fullmatch(name := words.split()[-1])]
+    return bool(names) and any(
+        name in call.arguments
+        for later in view.transcript.messages[position + 1 :]
+        for call, result in answered(view, [later])
+        if writes(call) and not is_shell(call) and took_effect(call, result)
+        for name in names
+    )
+
+
 def solved_checks(view: View) -> tuple[str, ...]:
     """Return the checks that failed and went well later, newest first, each once.
 
@@ -268,7 +309,7 @@ def solved_checks(view: View) -> tuple[str, ...]:
             later = [(place, each) for place, each in passed if place > at and each]
             if well := _solved(view, at, call, result, later):
                 turn = f" (turn {turns[at]})" if turns[at] else ""
-                lines.append(f"{call_line(call)} → {ended(call, result)}{turn}{well}")
+                lines.append(f"{call_line(call)} → {ended(view, call, result)}{turn}{well}")
         if len(lines) >= SOLVED:
             break
     return tuple(lines)
@@ -343,21 +384,24 @@ def meant_to_fail(view: View, position: int, call: ToolCall) -> bool:
 def answered(view: View, messages: Iterable[Message]) -> Iterator[tuple[ToolCall, ToolResult]]:
     """Yield the calls that messages answer, with the results, the last of a message first.
 
-    A command in the words of an agent that calls no tools is one, too.
+    A command in the words of an agent that calls no tools is one, too. One that went on in the background is answered
+    where it ended. Of messages that were cleared or shortened these are the answers that they had.
     """
     known = _answered_in(view)
     for message in messages:
-        pairs = known.get(id(message))
-        yield from _answered_by(view, message) if pairs is None else pairs
+        pairs = known.get(message.id)
+        yield from answers_of(view, message) if pairs is None else pairs
 
 
 @memoized
-def _answered_in(view: View) -> dict[int, tuple[tuple[ToolCall, ToolResult], ...]]:
-    """Return what each message of the transcript answers, by its identity: ten sections ask for it."""
-    return {id(message): tuple(_answered_by(view, message)) for message in view.transcript.messages}
+def _answered_in(view: View) -> dict[MessageId, Pairs]:
+    """Return what each message of the transcript answers: ten sections ask for it."""
+    messages = view.transcript.messages
+    return with_ends(messages, {message.id: tuple(answers_of(view, message)) for message in messages})
 
 
-def _answered_by(view: View, message: Message) -> Iterator[tuple[ToolCall, ToolResult]]:
+def answers_of(view: View, message: Message) -> Iterator[tuple[ToolCall, ToolResult]]:
+    """Yield the calls that a message answers, with the results as they stand in it, the last first."""
     index = view.transcript.index
     if message.role == "user" and message.id in index and (pair := text_result(view.transcript, index[message.id])):
         yield pair
@@ -368,25 +412,66 @@ def _answered_by(view: View, message: Message) -> Iterator[tuple[ToolCall, ToolR
 
 
 def failed(call: ToolCall, result: ToolResult) -> bool:
-    """Tell whether a call failed: by its flag, by its exit code, or, of a check, by what it printed at its end."""
-    return result.is_error or (
-        is_shell(call) and (bool(code_of(result)) or (target_of(call).checks and verdict_of(result) == "failed"))
-    )
+    """Tell whether a call failed: by its flag, by its exit code, or, of a check, by what it printed at its end.
 
-
-def ended(call: ToolCall, result: ToolResult) -> str:
-    """Return how a call ended: passed or failed where that is known, else its exit code, and its first error."""
+    The exit code of a check counts where it is its own. What a tool answers that flags no error may report one.
+    """
+    if result.is_error or not is_shell(call):
+        return result.is_error or (reads(call) is None and reports_error(result))
     code = code_of(result)
-    how = f"exit code {code}" if code is not None else "error" if result.is_error else ""
-    if target_of(call).checks and is_shell(call) and not how.startswith("exit code"):
-        how = verdict_of(result) or how or UNREPORTED
+    if code or not target_of(call).checks or is_running(result):
+        return bool(code)
+    return not (code == 0 and _gives_its_code(call)) and verdict_of(result) == "failed"
+
+
+def _gives_its_code(call: ToolCall) -> bool:
+    """Tell whether the exit code of a line of commands is that of its check: no other takes its output or comes after.
+
+    What comes after only if it passed (`&&`) changes nothing.
+    """
+    command, written = subject(call)[0], target_of(call).written
+    before, _, after = command.rpartition(written)
+    return bool(written) and len(command) < SUBJECT and not (ANOTHER.search(after) or NEGATED.search(before + written))
+
+
+def ended(view: View, call: ToolCall, result: ToolResult) -> str:
+    """Return how a call ended: passed or failed where that is known, else its exit code, and its first error."""
+    code, bad = code_of(result), failed(call, result)
+    how = f"exit code {code}" if code is not None else "error" if result.is_error or not is_shell(call) else ""
+    if not bad and not is_shell(call):
+        return ""
     checks = is_shell(call) and target_of(call).checks
-    if failed(call, result) and (wrong := (failure_line(result) if checks else first_error(result.text))):
+    if checks and not bad and is_running(result):
+        return STILL_RUNNING
+    if checks and not how.startswith("exit code"):
+        how = verdict_of(result) or how or UNREPORTED
+    if checks and not bad and (warned := warnings(result)):
+        return f"{how}, {warned}"
+    if not bad:
+        return how
+    if not is_shell(call):
+        line = one_line(cause(call, result), ERROR_LENGTH) or one_line(result.text, 120)
+    elif wrong := failure_line(result) if checks else first_error(result.text):
         return f"{how}: {wrong}" if how else wrong
-    if failed(call, result):
-        line = _last_line(result.text) if is_shell(call) else one_line(result.text, 120)
-        return f"{how}: {line}" if line else how
-    return how
+    else:
+        line = _last_line(result.text)
+        line = "" if line in _usual_lines(view) else line
+    return f"{how}: {line}" if line else how
+
+
+@memoized
+def _usual_lines(view: View) -> frozenset[str]:
+    """Return the last lines of outputs of commands that went well, several times: they say nothing of one that failed.
+
+    Such are the greetings of a server.
+    """
+    last = (
+        _last_line(result.text)
+        for message in view.transcript.messages
+        for call, result in answered(view, [message])
+        if is_shell(call) and not failed(call, result)
+    )
+    return frozenset(line for line, times in Counter(last).items() if times >= SEVERAL)
 
 
 def _last_line(text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
@@ -26,6 +27,7 @@ from refold._condense.digest.outcomes import (
     CallOutcome,
     answered,
     failed,
+    is_over,
     outcomes,
     passed_calls,
     repeated_failures,
@@ -165,7 +167,11 @@ def _own(
     ]
     # an edit that found no place and is done by now teaches nothing, nor does what went well when it was run again
     over = [end for end in wrong if not (end.open or end.passed_later) and (end.shell or end.target.task != WRITE)]
-    broken = (*rejections(transcript), *repeated_failures(view, messages, went_well), *tried(transcript, standing))
+    broken = (
+        *rejections(transcript),
+        *repeated_failures(view, messages, went_well),
+        *tried(transcript, standing, partial(is_over, view, went_well)),
+    )
     solved = (line for line in solved_checks(view) if not any(one.startswith(line.split(END)[0]) for one in broken))
     yield Section(TRIED, (*broken, *map(_line, _newest(over)), *solved), 0.08, newest_first=True)
     judged = verdicts(transcript, sound, (*decided, *broken))

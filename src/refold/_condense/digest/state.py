@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from refold._condense.call_facts import arguments_of, is_shell, plain_name, writes
 from refold._condense.call_outline import call_line, one_line
 from refold._condense.digest.announcements import SENTENCE, announces, whole_sentences
+from refold._condense.digest.background import ENDED, KILLS, STARTED
 from refold._condense.digest.conclusions import PLAN_ENDS, SUPPOSED, prose
 from refold._condense.digest.definitions import is_prose
 from refold._condense.digest.file_log import AGENTS, file_log
@@ -23,6 +24,7 @@ from refold._condense.digest.open_items import LISTED_OPEN, open_items
 from refold._condense.digest.outcomes import (
     EXPECTED,
     answered,
+    answers_of,
     ended,
     failed,
     meant_to_fail,
@@ -107,11 +109,7 @@ COMMIT = re.compile(  # the part of a line of commands that commits
     rf"""{GIT} commit\b(?![-/])(?:'[^']*'|"(?:\\.|[^"\\])*"|[^'"|;&\n])*"""
 )
 BRANCH = re.compile(r"^(?:On branch \S+|Switched to (?:a new )?branch '[^'\n]+')$", re.M)
-# What harnesses say of a command that goes on in the background, and of one that has ended.
-STARTED = re.compile(r"(?:background with ID|running with session ID|shell ID)\b[:=]? *[\"'`]?([\w-]+)", re.I)
-ENDED = re.compile(r"\b(?:exited|completed|killed|terminated|finished|failed|no longer running|not found)\b", re.I)
 DETACHED = re.compile(r"(?<![&>|])&\s*(?:$|\n|disown\b|sleep\b|echo\b)")  # of a command that goes on by itself
-KILLS = re.compile(r"\bp?kill(?:all)?\b|kill_?(?:shell|bash)", re.I)
 
 
 def state(view: View) -> tuple[str, ...]:
@@ -278,7 +276,7 @@ def _last_words(view: View) -> Iterator[str]:
         for call, result in answered(view, [message]) if len(calls) < CALLS else ():
             if not calls and is_shell(call) and target_of(call).task in CLOSING and not failed(call, result):
                 ends[""] = WENT_WELL
-            ends[call.call_id] = _end(view, position, call, result)
+            ends[result.call_id] = _end(view, position, call, result)
         command = text_call(message)
         own = (command,) if command and command.call_id in ends else message.calls
         own = tuple(call for call in own if not lists_tasks(call))
@@ -307,7 +305,7 @@ def _of_command(view: View, position: int, call: ToolCall) -> str:
     if " " in call_line(call) or not call.arguments:
         return ""
     for message in reversed(view.transcript.messages[max(position - CALLS_BACK, 0) : position]):
-        for begun, result in answered(view, [message]):
+        for begun, result in answers_of(view, message):
             started = STARTED.search(result.text[:400])
             if (
                 started
@@ -324,7 +322,7 @@ def _end(view: View, position: int, call: ToolCall, result: ToolResult) -> str:
     wrong = failed(call, result)
     if AGENTS.search(plain_name(call.name)) and not wrong:
         return f" → {report_of(result.text)}"
-    how = ended(call, result) if checks or (wrong and not target_of(call).looks) else ""
+    how = ended(view, call, result) if checks or (wrong and not target_of(call).looks) else ""
     expected = EXPECTED if wrong and meant_to_fail(view, position, call) else ""
     return f" → {how}{expected}" if how else ""
 
@@ -400,7 +398,7 @@ def _commits(call: ToolCall, result: ToolResult) -> list[str]:
 def _running(view: View) -> Iterator[str]:
     """Yield the commands that were started in the background, and of which nothing says that they have ended."""
     transcript = view.transcript
-    turns = turns_at(transcript)
+    turns, in_work = turns_at(transcript), turns_in_work(transcript)
     running: dict[str, str] = {}
     start = max(len(transcript.messages) - CALLS_BACK, 0)
     for position, message in enumerate(transcript.messages[start:], start):
@@ -413,7 +411,8 @@ def _running(view: View) -> Iterator[str]:
                 running = {key: line for key, line in running.items() if command == "" and key not in call.arguments}
             elif running and not command and ENDED.search(result.text[:400]):
                 running = {key: line for key, line in running.items() if key not in call.arguments}
-            if command and not failed(call, result):
+            over = target_of(call).checks and turns[position] not in in_work  # a check does not run for turns
+            if command and not (over or failed(call, result)):
                 begun = STARTED.search(result.text[:400])
                 if begun or DETACHED.search(command):
                     line = f"(turn {turns[position]}): {call_line(call)}"

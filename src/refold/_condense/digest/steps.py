@@ -129,5 +129,5 @@ def _note(step: _Step, view: View, position: int, call: ToolCall, result: ToolRe
         return
     command = one_line(written.replace("`", "'"), ENDED)
     if wrong or (is_shell(call) and (target.checks or len(target.written) <= ENDED)):
-        how = one_line(ended(call, result), ENDED) if wrong or target.checks else ""
+        how = one_line(ended(view, call, result), ENDED) if wrong or target.checks else ""
         step.runs[f"`{command}`"] = f"{how}{SOLVED}" if solved else how

@@ -91,6 +91,7 @@ SUITES = {f"{program} test": TESTERS for program in ("make", "just", "task", "mi
     "tox": TESTERS,
     "nox": TESTERS,
 }
+ALL_TESTS = re.compile(r":(?:all|ci|unit)$")  # how tasks end that run the tests of a project, too: `test:ci`
 CHECKING = re.compile(
     r"(?:unit-?|integration-?)?(?:test|check|lint|build|vet|typecheck|type-check|verify|ci|e2e|clippy|nextest|compile)"
     r"\b|package\b|(?:assemble|compile|test)\w*$",
@@ -110,7 +111,7 @@ VALUED = frozenset(
 RUNNERS = re.compile(
     r"^(?:!|sudo|time|nice|nohup|env|exec|stdbuf \S+|timeout (?:-\S+ )*\S+|(?:uv|poetry|pipenv|pdm|hatch|rye) run|"
     r"npx(?: --yes| -y)?|bunx|pnpm (?:exec|dlx)|yarn (?:exec|dlx)|npm exec(?: --)?|bundle exec|"
-    r"python\d?(?:\.\d+)? -m|xargs(?: -\S+)*|[A-Za-z_][A-Za-z0-9_]*=(?:'[^']*'|\"[^\"]*\"|\S*)) "
+    r"(?:\S*/)?python\d?(?:\.\d+)? -m|xargs(?: -\S+)*|[A-Za-z_][A-Za-z0-9_]*=(?:'[^']*'|\"[^\"]*\"|\S*)) "
 )
 SIMPLE = re.compile(r"(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|[^'\"|;&\n])+")  # commands between `|`, `;` and `&&`
 WORD = re.compile(r"'[^']*'|\"[^\"]*\"|[^\s]+")
@@ -149,7 +150,8 @@ class Target(Struct, frozen=True):
     def covers(self, other: Target) -> bool:
         """Tell whether what this does contains what the other did: the same, a folder of it, or all there is."""
         if self.task != other.task and other.task not in SHOWS.get(self.task, ()):
-            return not self.objects and not self.names and other.task in SUITES.get(self.task, ())
+            suite = self.task.partition(":")[0] if ALL_TESTS.search(self.task) else self.task
+            return not self.objects and not self.names and other.task in SUITES.get(suite, ())
         if self.folder != other.folder and not _may_contain(self.folder, other.folder):
             return False
         if self.names and not (other.names and all(_named(one, self.names) for one in other.names)):

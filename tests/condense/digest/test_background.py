@@ -1,0 +1,47 @@
+from refold._condense.digest.outcomes import outcomes
+from refold._condense.digest.state import state
+from refold.testing import talk, view_of
+
+BEGUN = "Chunk ID: 1\nWall time: 1 seconds\nProcess running with session ID 71\nOutput:\n"
+ENDED = "Chunk ID: 2\nWall time: 9 seconds\nProcess exited with code {}\nOutput:\n"
+START = 'a: x | exec_command({"cmd": "pytest"}) as c1'
+ASK = 'a: y | write_stdin({"session_id": 71, "chars": ""}) as c2'
+
+
+def ends_of(*lines):
+    transcript = talk("u: go", *lines)
+    return [(end.ended, end.failed) for end in outcomes(view_of(transcript), transcript.messages)]
+
+
+def test_a_check_that_still_runs_has_neither_passed_nor_failed():
+    begun = f"t: c1 = {BEGUN}ERROR while reading the cache: 1 failed"
+    assert ends_of(START, begun) == [("still running when it was last seen", False)]
+    again = f"t: c2 = {BEGUN}2 tests done"
+    assert ends_of(START, begun, ASK, again) == [("still running when it was last seen", False)]
+
+
+def test_a_command_of_the_background_ends_as_the_answer_says_that_asks_for_it():
+    begun = f"t: c1 = {BEGUN}FAILED tests/test_a.py::test_one - ValueError: no row"
+    assert ends_of(START, begun, ASK, f"t: c2 = {ENDED.format(0)}12 passed") == [("exit code 0", False)]
+    failed = f"t: c2 = {ENDED.format(1)}1 failed"
+    (end,) = ends_of(START, begun, ASK, failed)
+    assert end == ("exit code 1: tests/test_a.py::test_one: ValueError: no row", True)
+
+
+def test_a_notice_that_a_command_of_the_background_has_ended_says_how():
+    start = ('a: x | Bash({"command": "make test"}) as c1', "t: c1 = Command running in background with ID: b7f")
+    notice = 'u: <task-notification><task-id>b7f</task-id>\n<summary>Background command "Test" failed with exit code 2'
+    assert ends_of(*start) == [("still running when it was last seen", False)]
+    assert ends_of(*start, f"{notice}</summary></task-notification>")[0][1]
+
+
+def test_a_command_that_was_stopped_has_not_passed():
+    begun = f"t: c1 = {BEGUN}2 tests done"
+    stopped = ('a: y | KillShell({"shell_id": "71"}) as c2', "t: c2 = Successfully killed shell: 71")
+    assert ends_of(START, begun, *stopped) == [("still running when it was last seen", False)]
+
+
+def test_a_check_of_an_earlier_turn_is_not_told_to_run_still():
+    lines = ("u: go", START, f"t: c1 = {BEGUN}2 tests done", "a: It runs.")
+    assert "no end shown" in "".join(state(view_of(talk(*lines))))
+    assert "no end shown" not in "".join(state(view_of(talk(*lines, "u: on", "a: ok", "u: more"))))
