@@ -65,7 +65,7 @@ ERROR = re.compile(
     r"No such file|cannot|undefined)\b"
 )
 WARNS = re.compile(r"\W*(?:[\w.:-]+\W+)?warn(?:ing)?\b", re.I)
-QUOTE = re.compile(r"(?<!\\)\"")
+BORDER = re.compile(r"(?<!\\)\"|\\n")  # a quote, or the end of a line in quotes
 RAISED = re.compile(r"^(?:E\s+)?[\w.]*(?:Error|Exception)\b:.*$", re.M)
 # Looked for before the patterns, which are slower: without one of them the pattern finds nothing.
 RAISING = ("Error:", "Exception:")
@@ -259,14 +259,14 @@ def _any(words: tuple[str, ...], text: str) -> bool:
 
 
 def _line_around(text: str, position: int, longest: int) -> str:
-    """Return the line at a position; of a long one what says last what went wrong, alone if it stands in quotes."""
+    """Return the line at a position; of a long one what says last what went wrong, as far as its quotes or line go."""
     end = text.find("\n", position)
     start, end = text.rfind("\n", 0, position) + 1, end if end >= 0 else len(text)
     if end - start <= longest:
         return text[start:end]
     position = max(match.start() for match in ERROR.finditer(text, start, end))
-    first = max((match.end() for match in QUOTE.finditer(text, start, position)), default=start)
-    last = QUOTE.search(text, position, end)
+    first = max((match.end() for match in BORDER.finditer(text, start, position)), default=start)
+    last = BORDER.search(text, position, end)
     if last and last.start() - first < ERROR_LENGTH:
         return text[first : last.start()]
     return text[max(start, position - BEFORE) : end]
