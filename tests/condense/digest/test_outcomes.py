@@ -320,7 +320,9 @@ def test_a_check_that_ends_with_code_0_has_passed_whatever_it_printed():
 
 def test_code_0_says_nothing_of_a_check_where_it_is_that_of_another_command():
     for line in ("make test |tail -5", "make test || true", "make test; echo done", "make test\necho done"):
-        assert ended_as(line, NOISE)[1], line
+        how, bad = ended_as(line, NOISE)
+        assert bad, line
+        assert how.startswith("failed: "), line
 
 
 def test_warnings_of_a_check_are_told_with_the_first_one():

@@ -437,6 +437,7 @@ def _gives_its_code(call: ToolCall) -> bool:
 def ended(view: View, call: ToolCall, result: ToolResult) -> str:
     """Return how a call ended: passed or failed where that is known, else its exit code, and its first error."""
     code, bad = code_of(result), failed(call, result)
+    code = None if bad and not code else code  # that of another command of the line
     how = f"exit code {code}" if code is not None else "error" if result.is_error or not is_shell(call) else ""
     if not bad and not is_shell(call):
         return ""
