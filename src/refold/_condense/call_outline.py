@@ -221,16 +221,16 @@ def cause(call: ToolCall, result: ToolResult) -> str:
 def _strings(call: ToolCall) -> tuple[str, ...]:
     """Return the long texts in the arguments of a call."""
     open_: list[object] = [arguments_of(call)]
-    found: list[str] = []
+    texts: list[str] = []
     while open_:
         match open_.pop():
             case str(text) if len(text) >= ECHOED:
-                found.append(text)
+                texts.append(text)
             case dict(fields):
                 open_ += fields.values()
             case list(items):
                 open_ += items
-    return tuple(found)
+    return tuple(texts)
 
 
 def _first_wrong(text: str, longest: int = ERROR_LENGTH) -> str:

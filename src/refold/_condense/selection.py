@@ -507,8 +507,8 @@ def _without_echo(draft: Draft, reduction: Reduction, units: list[Unit]) -> list
     if call is None or result is None or len(units) == 1:
         return units
     text = _text_of(draft, reduction)
-    said = cause(call, original_result(draft, reduction.position, result))
-    wrong = text.find(said) if said else -1
+    error = cause(call, original_result(draft, reduction.position, result))
+    wrong = text.find(error) if error else -1
     left: list[Unit] = []
     for unit in units:
         segment = unit.of.segment if isinstance(unit.of, Lines) else None

@@ -300,6 +300,8 @@ def test_lines_that_an_answer_quotes_are_no_conclusions_of_its_own():
     draft = "Here is the intro:\n> The old engine did not work at all out there.\n\nWant more?"
     transcript = talk("u: go", f"a: {draft}")
     assert tried(transcript, transcript.messages) == ()
+    transcript = talk("u: go", "a: “Pilot, the records are back online, but the ship is still broken.")
+    assert tried(transcript, transcript.messages) == ()
     transcript = talk("u: go", "a: And you don't work alone anymore out there.")
     assert tried(transcript, transcript.messages) == ()
 
@@ -325,3 +327,13 @@ def test_that_all_tests_pass_is_not_told_once_another_check_has_run():
     assert verdicts(transcript, transcript.messages, ())
     transcript = talk(*lines, 'a: x | bash({"command": "cargo test"}) as c2', "t: c2 = 1 failed")
     assert verdicts(transcript, transcript.messages, ()) == ()
+
+
+def test_a_failure_is_told_with_the_short_sentence_behind_it_in_its_line():
+    words = "The enum FILL_DOWN does not work here. I use its number instead.\nNow the rest."
+    transcript = talk("u: go", f"a: {words}")
+    assert tried(transcript, transcript.messages) == (
+        "The enum FILL_DOWN does not work here. I use its number instead.",
+    )
+    transcript = talk("u: go", f"a: The enum FILL_DOWN does not work here. {'I use it ' * 40}.")
+    assert tried(transcript, transcript.messages) == ("The enum FILL_DOWN does not work here.",)

@@ -4,6 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from refold._condense.digest.outcomes import is_over, outcomes, passed_calls, repeated_failures, solved_checks
+from refold._condense.digest.quotes import quotes
+from refold._condense.digest.sections import sections
 from refold._condense.digest.targets import target_in, target_of
 from refold.core.messages import Text, ToolCall
 from refold.testing import talk, view_of
@@ -411,3 +413,18 @@ def test_what_was_said_of_a_command_is_over_once_that_went_well_or_does_another_
     edit = 'a: x | edit({"path": "mise.toml", "new": "[tasks.test:all]"}) as c1'
     assert over(edit, "t: c1 = done")
     assert not over(edit, "t! c1 = no match")
+
+
+def test_what_failed_without_a_word_is_not_listed_once_the_work_went_on():
+    def listed(output):
+        lines = ["u: go", f"a: x | {command('./deploy')} as c0", f"t: c0 = exit code 1\n{output}"]
+        for n in range(1, 9):
+            lines += [f"a: x | {command(f'./step{n}.sh')} as c{n}", f"t: c{n} = exit code 0"]
+        transcript = talk(*lines)
+        view = view_of(transcript)
+        texts = quotes(view, transcript.messages, (), 2_000)
+        some = sections(view, transcript.messages, (), texts)
+        return next(section.lines for section in some if section.title == "Tried and failed")
+
+    assert listed("the upload was denied")
+    assert listed("") == ()

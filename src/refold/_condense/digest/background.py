@@ -1,4 +1,4 @@
-"""Commands that go on in the background: which still run, and how those ended that later calls asked for.
+"""Commands that go on in the background: which still run, and how those ended that later calls named for.
 
 Some harnesses answer a command before it has ended, with a part of its output and an id. What came of it stands in the
 answer to a later call that names the id, or in a notice. Only then has it passed or failed.
@@ -52,7 +52,7 @@ def is_running(result: ToolResult) -> bool:
 def with_ends(messages: Sequence[Message], answered: Mapping[MessageId, Pairs]) -> dict[MessageId, Pairs]:
     """Return what messages answer with commands of the background where they ended, not where they began.
 
-    Each stands at the answer that says so, in place of the call that asked for it.
+    Each stands at the answer that says so, in place of the call that named for it.
     """
     pairs = dict(answered)
     running: dict[str, _Begun] = {}
@@ -63,20 +63,20 @@ def with_ends(messages: Sequence[Message], answered: Mapping[MessageId, Pairs]) 
                 if is_running(result) and (begun := STARTED.search(result.text[:HEAD])):
                     running[begun[1]] = _Begun(key, call, result, _split(result.text)[1])
                 continue
-            asked = next((id for id in map(str, arguments_of(call).values()) if id in running), "") if running else ""
-            if not asked:
+            named = next((id for id in map(str, arguments_of(call).values()) if id in running), "") if running else ""
+            if not named:
                 continue
             head, printed = _split(result.text)
-            command = running[asked]
+            command = running[named]
             if KILLS.search(call.name):
-                del running[asked]
+                del running[named]
             elif GOES_ON.search(result.text[:HEAD]) or not ENDED.search(result.text[:HEAD]):
                 command.printed += printed if head else ""
             else:
                 whole = f"{head}{command.printed}{printed}" if head else result.text
                 ended = (command.call, replace(result, content=(Text(whole),)))
                 pairs[key] = tuple(ended if each[1] is result else each for each in pairs[key])
-                _end(pairs, running.pop(asked))
+                _end(pairs, running.pop(named))
         if running and message.role == "user":
             words = "\n".join(texts(message))
             for id in [id for id in running if id in words]:

@@ -58,6 +58,8 @@ __all__ = [
 
 MOST = 150  # lines of one sort that are looked for
 LEAST, LONGEST = 32, 400  # characters of a sentence that gives a decision or a reason
+OPENING_QUOTES = ('"', "“", "„", "«", "「")  # with these begins what somebody else says, or a text that is drafted
+REMEDY = 90  # characters of a sentence behind one that tells of a failure
 SHORTEST = 16  # characters of a verdict
 LATELY = 8  # verdicts of the turns in work that come before those of answers that end a turn
 QUOTED = re.compile(r"^ {0,3}>.*$", re.M)  # lines of a text that an answer quotes or drafts
@@ -373,7 +375,7 @@ def verdicts(transcript: Transcript, messages: Sequence[Message], standing: Sequ
             is_past = turns[transcript.index[message.id]] not in in_work
             for verdict in _verdicts(message):
                 if not (
-                    verdict.line in others
+                    any(verdict.line in other for other in others)
                     or (message.id not in ends and (GOES_WITH.match(verdict.line) or _is_step(message, verdict.line)))
                     or verdict.items in judged
                     or any(len(items & verdict.items) >= SAME for items in denied)
@@ -490,13 +492,23 @@ def _decides(sentence: str, items: frozenset[str], *, chosen: bool) -> bool:
 
 @memoized
 def _tried(message: Message) -> tuple[str, ...]:
+    text = prose(message)
     return tuple(
-        one_line(sentence, LONGEST)
+        one_line(_with_next(text, sentence), LONGEST)
         for sentence in reversed(_sentences(message, TRYING))
         if TRIED.search(sentence)
         and not (TALK.search(sentence) or MEANS.search(sentence))
-        and not (SEEMS.match(sentence) or SUPPOSING.match(sentence))
+        and not (SEEMS.match(sentence) or SUPPOSING.match(sentence) or sentence.startswith(OPENING_QUOTES))
     )
+
+
+def _with_next(text: str, sentence: str) -> str:
+    """Return a sentence with the one behind it in its line, if that is short: what was done about it."""
+    place = text.find(sentence)
+    rest = text[place + len(sentence) :].partition("\n")[0] if place >= 0 else ""
+    following = next((each.strip(" *:：") for each in SENTENCE.split(rest) if len(each.strip(" *")) > 1), "")
+    follows = 0 < len(following) <= REMEDY and not TALK.search(following)
+    return f"{sentence}{' ' if sentence[-1].isascii() else ''}{following}" if follows else sentence
 
 
 @memoized

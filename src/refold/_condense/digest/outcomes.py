@@ -124,6 +124,7 @@ HAS_FAILED_WELL = re.compile(
 )
 COMMANDS = re.compile(r"`([^`\n]+)`")
 TASK = re.compile(r"\w+(?:[:.-]\w+)+")  # the name of a task that a file defines
+READABLE = (".md", ".mdx", ".rst", ".txt")  # texts for readers define nothing
 GIT = re.compile(r"(?:^|/)\.git/")
 # Behind a command in its line what gives another exit code than its own: a filter, or a command that runs in any case.
 ANOTHER = re.compile(r"[|;]|\n\s*[^\s#]|(?<![&>])&(?![&\d>])")
@@ -281,9 +282,13 @@ def _redefined(view: View, position: int, commands: Iterable[str]) -> bool:
         name in call.arguments
         for later in view.transcript.messages[position + 1 :]
         for call, result in answered(view, [later])
-        if writes(call) and not is_shell(call) and took_effect(call, result)
+        if any(map(_is_program, writes(call))) and not is_shell(call) and took_effect(call, result)
         for name in names
     )
+
+
+def _is_program(path: str) -> bool:
+    return not path.lower().endswith(READABLE)
 
 
 def solved_checks(view: View) -> tuple[str, ...]:

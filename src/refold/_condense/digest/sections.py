@@ -165,8 +165,13 @@ def _own(
         for end in ends
         if end.failed and not end.target.looks and not any(later.covers(end.target) for later in again)
     ]
-    # an edit that found no place and is done by now teaches nothing, nor does what went well when it was run again
-    over = [end for end in wrong if not (end.open or end.passed_later) and (end.shell or end.target.task != WRITE)]
+    # an edit that found no place and is done by now teaches nothing, nor does what went well when it was run again,
+    # nor what failed without a word
+    over = [
+        end
+        for end in wrong
+        if not (end.open or end.passed_later) and (end.shell or end.target.task != WRITE) and ": " in end.ended
+    ]
     broken = (
         *rejections(transcript),
         *repeated_failures(view, messages, went_well),
