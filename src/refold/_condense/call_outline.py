@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from refold._condense.call_facts import arguments_of, is_shell, reads, subject, writes
+from refold._condense.call_facts import is_shell, reads, subject, writes
 from refold._condense.digest.targets import target_of
 from refold._condense.shell_commands import PATCHED, without_heredocs
 from refold._text.graphemes import grapheme_prefix, grapheme_suffix
@@ -23,7 +22,6 @@ __all__ = [
     "REPORTED",
     "WRONG_SIGNS",
     "call_line",
-    "cause",
     "content_line",
     "content_summary",
     "exit_code",
@@ -31,6 +29,7 @@ __all__ = [
     "may_be_wrong",
     "one_line",
     "pointer",
+    "wrong_line",
 ]  # fmt: skip
 
 CLEARED = "[output cleared]"
@@ -41,7 +40,6 @@ CALL = 90  # characters of a path, a command or an argument that name a call
 COMMAND, LONGEST_COMMAND = 100, 1_000  # of a command of a shell, and of one whose parts are looked at
 PREFIX_LENGTH = 24  # of the beginning of a part by which it is known among the others
 ERROR_LENGTH, BEFORE = 200, 60  # characters of a line that says what went wrong, and of a longer one before that word
-ECHOED = 24  # characters of an argument from which on it is one that an answer repeats
 NAMES = 8  # definitions, keys or files named in a line
 
 COMMANDS = re.compile(  # a part of a line of commands, and what joins it to the next
@@ -202,38 +200,11 @@ def exit_code(text: str) -> int | None:
 
 def first_error(text: str) -> str:
     """Return the line of an output that says what went wrong, or nothing; a warning says it only where nothing else."""
-    return one_line(_first_wrong(text), ERROR_LENGTH)
+    return one_line(wrong_line(text), ERROR_LENGTH)
 
 
-def cause(call: ToolCall, result: ToolResult) -> str:
-    """Return what the answer of a tool says that went wrong, word for word, or nothing.
-
-    Some answers repeat the arguments of their call in full: no error is looked for in those.
-    """
-    text = result.text
-    for value in sorted(_strings(call), key=len, reverse=True) if len(text) > ERROR_LENGTH else ():
-        for echo in (json.dumps(value, ensure_ascii=False)[1:-1], value):
-            text = text.replace(echo, "…")
-    return _first_wrong(text, ERROR_LENGTH if text == result.text else 0)
-
-
-@memoized
-def _strings(call: ToolCall) -> tuple[str, ...]:
-    """Return the long texts in the arguments of a call."""
-    open_: list[object] = [arguments_of(call)]
-    texts: list[str] = []
-    while open_:
-        match open_.pop():
-            case str(text) if len(text) >= ECHOED:
-                texts.append(text)
-            case dict(fields):
-                open_ += fields.values()
-            case list(items):
-                open_ += items
-    return tuple(texts)
-
-
-def _first_wrong(text: str, longest: int = ERROR_LENGTH) -> str:
+def wrong_line(text: str, longest: int = ERROR_LENGTH) -> str:
+    """Return what `first_error` does, word for word; of a line with more signs than `longest` only a part."""
     end = grapheme_suffix(text, AT_END)
     if len(end) < len(text) and "\n" in end:  # no line without its beginning
         end = end.partition("\n")[2]

@@ -12,9 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._condense.call_facts import is_shell, plain_name, reads
-from refold._condense.call_outline import PARTS, call_line, cause
+from refold._condense.call_outline import PARTS, call_line
 from refold._condense.digest.answers import question_before
 from refold._condense.digest.definitions import is_prose
+from refold._condense.digest.failures import cause
 from refold._condense.digest.targets import target_of
 from refold._condense.digest.turns import turn_ends
 from refold._condense.directives import TextKind, ranks_of

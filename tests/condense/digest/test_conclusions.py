@@ -34,6 +34,49 @@ def test_what_an_answer_says_of_a_named_item_is_a_verdict(sentence):
     assert judged(sentence) == (sentence,)
 
 
+def test_lines_that_an_answer_quotes_are_no_conclusions_of_its_own():
+    draft = "Here is the intro:\n> The old engine did not work at all out there.\n\nWant more?"
+    transcript = talk("u: go", f"a: {draft}")
+    assert tried(transcript, transcript.messages) == ()
+    transcript = talk("u: go", "a: “Pilot, the records are back online, but the ship is still broken.")
+    assert tried(transcript, transcript.messages) == ()
+    transcript = talk("u: go", "a: And you don't work alone anymore out there.")
+    assert tried(transcript, transcript.messages) == ()
+
+
+def test_what_the_assistant_cannot_do_was_not_tried():
+    transcript = talk("u: go", "a: Unfortunately, I don't have access to the console of the provider.")
+    assert tried(transcript, transcript.messages) == ()
+
+
+def test_what_was_blamed_is_marked_once_something_else_was_the_fault():
+    first = "The `edge_cache` must forward all paths, instead of serving its own page."
+    transcript = talk("u: go", f"a: {first}", "u: no", "a: The problem wasn't the `edge_cache`: it was the router.")
+    (line,) = decisions(transcript, transcript.messages)
+    assert REVERSED in line
+    transcript = talk("u: go", f"a: {first}", "u: no", "a: The problem wasn't the router: it was the `edge_cache`.")
+    (line,) = decisions(transcript, transcript.messages)
+    assert REVERSED not in line
+
+
+def test_that_all_tests_pass_is_not_told_once_another_check_has_run():
+    lines = ("u: go", "a: All 19 tests pass in `risk::`. | read(a.py) as c1", "t: c1 = x")
+    transcript = talk(*lines)
+    assert verdicts(transcript, transcript.messages, ())
+    transcript = talk(*lines, 'a: x | bash({"command": "cargo test"}) as c2', "t: c2 = 1 failed")
+    assert verdicts(transcript, transcript.messages, ()) == ()
+
+
+def test_a_failure_is_told_with_the_short_sentence_behind_it_in_its_line():
+    words = "The enum FILL_DOWN does not work here. I use its number instead.\nNow the rest."
+    transcript = talk("u: go", f"a: {words}")
+    assert tried(transcript, transcript.messages) == (
+        "The enum FILL_DOWN does not work here. I use its number instead.",
+    )
+    transcript = talk("u: go", f"a: The enum FILL_DOWN does not work here. {'I use it ' * 40}.")
+    assert tried(transcript, transcript.messages) == ("The enum FILL_DOWN does not work here.",)
+
+
 @pytest.mark.parametrize(
     "sentence",
     [
@@ -294,46 +337,3 @@ def test_what_was_wrong_in_a_component_is_marked_once_its_file_was_changed():
 def test_what_something_does_in_place_of_something_else_is_no_decision(sentence):
     assert decided(sentence) == ()
     assert decided("`load` now returns the latest reading instead of the first.") != ()
-
-
-def test_lines_that_an_answer_quotes_are_no_conclusions_of_its_own():
-    draft = "Here is the intro:\n> The old engine did not work at all out there.\n\nWant more?"
-    transcript = talk("u: go", f"a: {draft}")
-    assert tried(transcript, transcript.messages) == ()
-    transcript = talk("u: go", "a: “Pilot, the records are back online, but the ship is still broken.")
-    assert tried(transcript, transcript.messages) == ()
-    transcript = talk("u: go", "a: And you don't work alone anymore out there.")
-    assert tried(transcript, transcript.messages) == ()
-
-
-def test_what_the_assistant_cannot_do_was_not_tried():
-    transcript = talk("u: go", "a: Unfortunately, I don't have access to the console of the provider.")
-    assert tried(transcript, transcript.messages) == ()
-
-
-def test_what_was_blamed_is_marked_once_something_else_was_the_fault():
-    first = "The `edge_cache` must forward all paths, instead of serving its own page."
-    transcript = talk("u: go", f"a: {first}", "u: no", "a: The problem wasn't the `edge_cache`: it was the router.")
-    (line,) = decisions(transcript, transcript.messages)
-    assert REVERSED in line
-    transcript = talk("u: go", f"a: {first}", "u: no", "a: The problem wasn't the router: it was the `edge_cache`.")
-    (line,) = decisions(transcript, transcript.messages)
-    assert REVERSED not in line
-
-
-def test_that_all_tests_pass_is_not_told_once_another_check_has_run():
-    lines = ("u: go", "a: All 19 tests pass in `risk::`. | read(a.py) as c1", "t: c1 = x")
-    transcript = talk(*lines)
-    assert verdicts(transcript, transcript.messages, ())
-    transcript = talk(*lines, 'a: x | bash({"command": "cargo test"}) as c2', "t: c2 = 1 failed")
-    assert verdicts(transcript, transcript.messages, ()) == ()
-
-
-def test_a_failure_is_told_with_the_short_sentence_behind_it_in_its_line():
-    words = "The enum FILL_DOWN does not work here. I use its number instead.\nNow the rest."
-    transcript = talk("u: go", f"a: {words}")
-    assert tried(transcript, transcript.messages) == (
-        "The enum FILL_DOWN does not work here. I use its number instead.",
-    )
-    transcript = talk("u: go", f"a: The enum FILL_DOWN does not work here. {'I use it ' * 40}.")
-    assert tried(transcript, transcript.messages) == ("The enum FILL_DOWN does not work here.",)
