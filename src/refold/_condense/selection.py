@@ -15,10 +15,10 @@ from refold._condense.call_facts import is_shell, plain_name, reads
 from refold._condense.call_outline import PARTS, call_line
 from refold._condense.digest.answers import question_before
 from refold._condense.digest.definitions import is_prose
-from refold._condense.digest.failures import cause
 from refold._condense.digest.targets import target_of
 from refold._condense.digest.turns import turn_ends
 from refold._condense.directives import TextKind, ranks_of
+from refold._condense.echoes import cause
 from refold._condense.file_views import OURS
 from refold._condense.headings import has_headings, with_headings
 from refold._condense.identifier_scores import need_in, uptake, worth_of

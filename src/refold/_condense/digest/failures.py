@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING
 
-from refold._condense.call_facts import arguments_of
-from refold._condense.call_outline import ERROR_LENGTH, first_error, one_line, wrong_line
+from refold._condense.call_outline import first_error, one_line
 from refold.core.messages import memoized
 
 if TYPE_CHECKING:
-    from refold.core.messages import ToolCall, ToolResult
+    from refold.core.messages import ToolResult
 
-__all__ = ["cause", "failing", "failing_places", "failure_line", "warnings"]
+__all__ = ["failing", "failing_places", "failure_line", "warnings"]
 
-ECHOED = 24  # characters of an argument from which on it is one that an answer repeats
 LISTED = 3  # names of tests that are listed
 NAME, REASON = 90, 140  # characters of a name and of the line that says why
 LOOKED_AT = 60_000  # characters at the end of an output
@@ -119,31 +116,3 @@ def _reason(result: ToolResult) -> str:
     line = "" if first else first_error(result.text)
     below = text.partition(line)[2].strip().partition("\n")[0] if line.endswith(":") else ""
     return one_line(f"{line} {below.strip(' -*')}", REASON) if below else line
-
-
-def cause(call: ToolCall, result: ToolResult) -> str:
-    """Return what the answer of a tool says that went wrong, word for word, or nothing.
-
-    Some answers repeat the arguments of their call in full: no error is looked for in those.
-    """
-    text = result.text
-    for value in sorted(_strings(call), key=len, reverse=True) if len(text) > ERROR_LENGTH else ():
-        for echo in (json.dumps(value, ensure_ascii=False)[1:-1], value):
-            text = text.replace(echo, "…")
-    return wrong_line(text, ERROR_LENGTH if text == result.text else 0)
-
-
-@memoized
-def _strings(call: ToolCall) -> tuple[str, ...]:
-    """Return the long texts in the arguments of a call."""
-    open_: list[object] = [arguments_of(call)]
-    texts: list[str] = []
-    while open_:
-        match open_.pop():
-            case str(text) if len(text) >= ECHOED:
-                texts.append(text)
-            case dict(fields):
-                open_ += fields.values()
-            case list(items):
-                open_ += items
-    return tuple(texts)

@@ -21,10 +21,11 @@ from msgspec.structs import replace
 from refold._condense.call_facts import SUBJECT, is_shell, reads, reports_error, subject, writes
 from refold._condense.call_outline import ERROR_LENGTH, call_line, exit_code, first_error, one_line
 from refold._condense.digest.background import is_running, with_ends
-from refold._condense.digest.failures import cause, failing, failing_places, failure_line, warnings
+from refold._condense.digest.failures import failing, failing_places, failure_line, warnings
 from refold._condense.digest.remedies import preparation, remedy
 from refold._condense.digest.targets import WRITE, Target, target_in, target_of, targets_of
 from refold._condense.digest.turns import turn_ends, turns_at, turns_in_work
+from refold._condense.echoes import cause
 from refold._condense.file_views import is_scratch, took_effect
 from refold._condense.text_calls import text_result
 from refold.core.messages import ToolCall, ToolResult, memoized, text_of
