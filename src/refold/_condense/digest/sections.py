@@ -8,8 +8,8 @@ made from the whole transcript anyway (`CUMULATIVE`) hold those entries already.
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
