@@ -43,7 +43,11 @@ ENDED = re.compile(r"[A-Z][a-z ]+ task (\w+): \*\*([^*\n]+)\*\*")  # how pi's no
 # Tools that speak to sub-agents at work, by name, and the arguments that hold whom and what.
 SPEAKS = re.compile(r"(?:^|_|sub_?)agents?$|supervisor$|intercom$|^send_?(?:message|input)$", re.I)
 TO, WORDS = ("to", "recipient", "replyTo", "reply_to", "target", "id", "agent_id"), ("message", "content")
-SAID, LEAST_SAID, MOST_SAID = 240, 5, 4  # characters of what one is told, words that tell something, and how many
+ORDER_LENGTH, LEAST_WORDS, MOST_ORDERS = (
+    240,
+    5,
+    4,
+)  # characters of what one is told, words that tell something, and how many
 STATE = re.compile(  # of a sub-agent, in a list of several
     r"^\W*(?:[\w -]+: )?([\w./-]+ \([^()\n]+\)):? (running|completed|failed|paused|blocked|queued)\b", re.M
 )
@@ -88,7 +92,7 @@ def reports(view: View, staying: Sequence[Message]) -> tuple[str, ...]:
     asking: set[str] = set()
     names: set[str] = set()
     pairs = [(position, *pair) for position in range(len(messages) - 1, -1, -1) for pair in _pairs(view, position)]
-    said = [(position, words) for position in range(len(messages) - 1, -1, -1) for words in _said(view, position)]
+    orders = [(position, words) for position in range(len(messages) - 1, -1, -1) for words in _orders(view, position)]
     there = "\n".join(text for message in staying for text in texts(message)) if pairs else ""
     states = ""
     for position, name, report in pairs:
@@ -107,16 +111,16 @@ def reports(view: View, staying: Sequence[Message]) -> tuple[str, ...]:
         names.add(name)
     newest = list(lines)[:MOST]
     first, others = ([lines[name] for name in newest if (name in asking) == which] for which in (True, False))
-    answers = (f'a sub-agent was told in turn {turns[position]}: "{words}"' for position, words in said[:MOST_SAID])
+    answers = (f'a sub-agent was told in turn {turns[position]}: "{words}"' for position, words in orders[:MOST_ORDERS])
     return (*filter(None, (states,)), *first, *answers, *others)
 
 
-def _said(view: View, position: int) -> Iterator[str]:
+def _orders(view: View, position: int) -> Iterator[str]:
     """Yield what calls of a message say to sub-agents at work."""
     for call, result in answered(view, [view.transcript.messages[position]]):
         words = _words_of(call)
-        if len(words.split()) >= LEAST_SAID and not failed(call, result):
-            yield whole_sentences(words, SAID)
+        if len(words.split()) >= LEAST_WORDS and not failed(call, result):
+            yield whole_sentences(words, ORDER_LENGTH)
 
 
 def _words_of(call: ToolCall) -> str:
