@@ -279,7 +279,7 @@ class Gateway:
                 if head.serves == "chat":
                     head = replace(head, chat=self._chat_head(head))
                     if connection is not None and self._auth.is_constant:
-                        connection.remember(head, scope)
+                        connection.remember(head)
             else:
                 self._auth.check_rate(head.caller)
             self._check_draining(head.path)

@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 import pytest
 import uvloop
 
-from refold._gateway.server import connection
 from refold._gateway.server.connection import _TransportView
 from refold._gateway.server.serving import Serving
 from refold._gateway.settings import GatewaySettings
@@ -149,75 +148,6 @@ def test_a_body_behind_a_repeated_head_has_the_limit_of_every_body(gateway):
     assert found.count(b"HTTP/1.1 413") == 1
     assert not found.endswith(b"<still open>")
     assert [body for _, body in seen] == [b"1" * 100, b"2" * 100]
-
-
-def received_twice(url, request):
-    """Send a request twice on one connection; return what came back for each."""
-    address = urlsplit(url)
-    answers = []
-    with socket.create_connection((address.hostname, address.port), timeout=0.4) as client:
-        for _ in range(2):
-            client.sendall(request)
-            answers.append(b"")
-            try:
-                while data := client.recv(65_536):
-                    answers[-1] += data
-                answers[-1] += b"<closed>"
-            except TimeoutError:
-                pass
-    return answers
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        pytest.param(whole(b"{}"), id="a length"),
-        pytest.param(whole(b""), id="no content"),
-        pytest.param(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", id="chunks"),
-        pytest.param(b"HTTP/1.1 200 OK\r\n\r\n{}", id="until the end"),
-        pytest.param(b"HTTP/1.1 204 No Content\r\n\r\n", id="no body"),
-        pytest.param(whole(b"{}", b"529 Overloaded"), id="a status of Anthropic's"),
-    ],
-)
-def test_a_response_is_the_same_behind_a_head_that_is_repeated(gateway, answer):
-    url, seen = gateway(lambda head, body: answer)
-    first, second = received_twice(url, plain(b'{"model":"m","messages":[{"role":"user","content":"a"}]}'))
-    assert second.partition(b"\r\n")[2] == first.partition(b"\r\n")[2]
-    assert second[:13] == first[:13] == answer[:13]
-    assert not first.endswith(b"<closed>")
-    assert len(seen) == 2
-
-
-def test_a_response_that_breaks_off_closes_the_connection_behind_a_repeated_head_too(gateway):
-    def answer(head, body):
-        return whole(b"{}") if body == b"1" else b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{"
-
-    url, seen = gateway(answer)
-    found = raw(url, plain(b"1") + plain(b"2") + plain(b"1"))
-    assert found.endswith(b"\r\n\r\n{")
-    assert [body for _, body in seen] == [b"1", b"2"]
-
-
-def test_a_connection_is_closed_when_it_was_idle_for_long_and_not_while_a_request_runs(gateway, monkeypatch):
-    monkeypatch.setattr(connection, "IDLE", 0.5)
-
-    def answer(head, body):
-        time.sleep(0.8 if body == b"slow" else 0)
-        return whole(b"{}")
-
-    url, _ = gateway(answer)
-    address = urlsplit(url)
-    with socket.create_connection((address.hostname, address.port), timeout=5) as client:
-        for body in (b"1", b"slow", b"slow", b"1"):
-            client.sendall(plain(body))
-            received = b""
-            while not received.endswith(b"{}"):
-                data = client.recv(65_536)
-                assert data
-                received += data
-            last = time.monotonic()
-        assert client.recv(65_536) == b""
-        assert 0.4 < time.monotonic() - last < 3
 
 
 def test_the_rest_of_a_body_after_an_early_response_is_no_head(gateway):

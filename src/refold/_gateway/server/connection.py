@@ -16,13 +16,11 @@ that asyncio defines between a transport and a protocol, and the `state` that AS
 
 A head is plain if it is HTTP/1.1 with a path, all its lines end alike, and it has one content-length or none. Most
 clients repeat their head with every request, except for the number in content-length: such a head is plain as well,
-and `known_head` is what the application has made of it. Such a request, if its body is there with its head, goes to
-the application past uvicorn (`RepeatedRequest`). What arrives after the body of a plain request waits until its
-response is complete. httptools alone decides where the first request with a head ends; if it disagreed about the
-length, it would wait for a body and the request would time out.
-
-A connection on which no request runs is closed after `IDLE` seconds; uvicorn, which does not see all requests, leaves
-that to this class.
+and `known_head` is what the application has made of it. The body of such a request, if it is there with its head, goes
+to the application as it is (`take_body`), and httptools gets the first line alone, as it has read the rest before.
+What arrives after the body of a plain request waits until its response is complete. httptools alone decides where the
+first request with a head ends; if it disagreed about the length, it would wait for a body and the request would time
+out.
 """
 
 from __future__ import annotations
@@ -35,12 +33,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 import uvicorn
 
 from refold._gateway.server.frames import FrameCounter
-from refold._gateway.server.repeated_request import RepeatedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import Receive, Scope, Send
 
 
 __all__ = ["MAX_HEAD", "ClientConnection", "client_connection", "connection_of"]
@@ -55,7 +52,6 @@ SOCKET = re.compile(rb"GET (?:/[!->@-~]*)?/responses(?:\?[!-~]*)? HTTP/1\.1\r\n"
 OFFERED = re.compile(rb"\nupgrade:[ \t]*websocket[ \t]*\r")
 LENGTH = re.compile(rb"\ncontent-length: ?(\d{1,15})\r")
 LONGEST_NUMBER = 15  # digits
-IDLE = 75.0  # seconds without a request after which a connection is closed
 PONG = b"\x8a\x80\0\0\0\0"  # an unasked one, which says nothing: a parser holds its last frame until the next one
 STOPPED = 30.0  # seconds without reading after which a client has stopped, where others need what its request holds
 
@@ -72,23 +68,16 @@ class ClientConnection(asyncio.Protocol):
     def __init__(self, **arguments: Any) -> None:
         arguments["app_state"] = {**arguments["app_state"], STATE: self}
         self._arguments = arguments
-        self._app: ASGIApp = arguments["config"].loaded_app
-        self._tasks: set[asyncio.Task[None]] = arguments["server_state"].tasks
-        self._task: asyncio.Task[None] | None = None  # of the present request, where it goes past uvicorn
         self._protocol = self.fast(**arguments)
         self._is_strict = False
         self._timer: asyncio.TimerHandle | None = None
-        self._idle: asyncio.TimerHandle | None = None
-        self._used = 0.0  # when the last request ended
         self._requests = 0  # that the application works on
         self._body_left = 0  # bytes of the present request that have not arrived
         self._waiting = b""  # a part of a head, or what follows the present request
         self._on_lost: Callable[[], object] | None = None
         self._stuck: asyncio.TimerHandle | None = None  # while the client does not read what waits for it
         self._last_head: _PlainHead | None = None
-        self._writable = asyncio.Event()
-        self._writable.set()
-        self._repeated: RepeatedRequest | None = None  # that request
+        self._body: bytes | None = None  # of the present request, where its parser did not get it
         self._frames: FrameCounter | None = None  # of a WebSocket
         self._unparsed = b""  # frames that wait for another turn of the loop
         self._turn: asyncio.Handle | None = None
@@ -96,7 +85,6 @@ class ClientConnection(asyncio.Protocol):
         self.on_data: Callable[[int], object] | None = None  # gets how many bytes of a WebSocket's messages arrived
         self.on_excess: Callable[[str], object] | None = None  # gets why a WebSocket has to end
         self.known_head: Any = None  # what the application remembers of the head for as long as it is repeated
-        self._scope: Scope = {}  # of a request with that head
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._view = _TransportView(cast("asyncio.Transport", transport))
@@ -135,21 +123,16 @@ class ClientConnection(asyncio.Protocol):
     def request_ended(self) -> None:
         """Count a request as done; the next data begins a head."""
         self._requests -= 1
-        if self._task is not None:
-            self._tasks.discard(self._task)
-        self._repeated = None
-        self._used = (loop := asyncio.get_running_loop()).time()
-        if self._idle is None:
-            self._idle = loop.call_later(IDLE, self._close_idle)
+        self._body = None
         if not self._is_strict and not self._requests:
             self._view.release_reading()
             if self._waiting:
-                loop.call_soon(self._read_head)  # when the application has returned
+                asyncio.get_running_loop().call_soon(self._read_head)  # when the application has returned
 
-    def remember(self, known: object, scope: Scope) -> None:
-        """Take what is `known_head` in requests that repeat the head of the present one, and the scope of these."""
+    def remember(self, known: object) -> None:
+        """Take what is `known_head` in requests that repeat the head of the present one."""
         if self._last_head is not None and self._last_head.after:
-            self.known_head, self._scope = known, {**scope, "headers": []}
+            self.known_head = known
 
     @property
     def can_watch(self) -> bool:
@@ -162,8 +145,9 @@ class ClientConnection(asyncio.Protocol):
         return not self._is_strict and not self._body_left
 
     def take_body(self) -> bytes | None:
-        """Return the whole body of the present request where no message need be awaited for it, once; else None."""
-        return self._repeated.take_body() if self._repeated is not None else None
+        """Return the whole body of the present request where ASGI's messages do not hold it, once; else None."""
+        body, self._body = self._body, None
+        return body
 
     def watch(self, on_lost: Callable[[], object] | None) -> None:
         """Call a function when the connection is lost, at once if it is; the request's body must be complete."""
@@ -207,23 +191,16 @@ class ClientConnection(asyncio.Protocol):
     def pause_writing(self) -> None:
         if self._stuck is None:
             self._stuck = asyncio.get_running_loop().call_later(self.unread, self.abort)
-        self._writable.clear()
         self._protocol.pause_writing()
 
     def resume_writing(self) -> None:
         self._read_on()
-        self._writable.set()
         self._protocol.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._read_on()
         self._stop_timer()
-        if self._idle is not None:
-            self._idle.cancel()
         self._waiting = self._unparsed = b""
-        self._writable.set()
-        if self._repeated is not None:
-            self._repeated.end()
         self._protocol.connection_lost(exc)
         if self._on_lost is not None:
             self._on_lost()
@@ -261,17 +238,12 @@ class ClientConnection(asyncio.Protocol):
         self._body_left = max(size - len(data), 0)
         self._requests = 1
         self._stop_timer()
-        if self.known_head is not None and not self._body_left:
-            self._repeated = RepeatedRequest(self._view, self._writable, data[start:size])
-            self._run(self._repeated)
+        self._view.join_next_writes()
+        if self.known_head is not None and last is not None and not self._body_left:
+            self._body = data[start:size]
+            self._protocol.data_received(last.first_line)
         else:
-            self._view.join_next_writes()
             self._protocol.data_received(data if size == len(data) else data[:size])
-
-    def _run(self, request: RepeatedRequest) -> None:
-        """Run a request as uvicorn runs one, which waits for its tasks at its end."""
-        self._task = asyncio.get_running_loop().create_task(request.run(self._app, self._scope))
-        self._tasks.add(self._task)
 
     def _replace_parser(self, protocol: type[asyncio.Protocol], data: bytes) -> None:
         """Replace the fast parser, which has no request, for this data and the rest of the connection."""
@@ -330,18 +302,6 @@ class ClientConnection(asyncio.Protocol):
 
     def _close(self) -> None:
         self._view.close()  # of the protocol that has the connection by then
-
-    def _close_idle(self) -> None:
-        """Close the connection, unless a request runs or begins, or the last one has ended only lately."""
-        self._idle = None
-        if self._requests:  # at whose end the time begins anew
-            return
-        loop = asyncio.get_running_loop()
-        left = IDLE if self._timer is not None else self._used + IDLE - loop.time()
-        if left > 0:
-            self._idle = loop.call_later(left, self._close_idle)
-        else:
-            self._view.close()
 
     def _read_on(self) -> None:
         if self._stuck is not None:
@@ -518,6 +478,7 @@ class _PlainHead(NamedTuple):
     length: int
     before: bytes = b""
     after: bytes = b""
+    first_line: bytes = b""
 
     def repeated(self, data: bytes) -> tuple[int, int] | None:
         """Return where a head ends that is the same but for this number, and the length of its body; else None."""
@@ -552,4 +513,5 @@ def _plain_head(head: bytes) -> _PlainHead | None:
     stated = LENGTH.search(low)
     if not stated or lengths != 1:
         return None
-    return _PlainHead(int(stated[1]), head[: stated.start(1)], head[stated.end(1) :])
+    first_line = head[: head.index(b"\r\n")] + b"\r\n\r\n"
+    return _PlainHead(int(stated[1]), head[: stated.start(1)], head[stated.end(1) :], first_line)

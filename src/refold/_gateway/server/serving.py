@@ -40,7 +40,6 @@ STOP = 5.0  # seconds for requests when a gateway in a thread is stopped
 # of these come before one of what they left, which took 37 ms after Python's ten, beside conversations of 250 KB
 GC_THRESHOLDS = 10_000, 2, 1_000
 OLD_GARBAGE = 60  # of the latter, after which everything is searched, in a moment in which no request runs
-NEVER = 10**9  # seconds of uvicorn's own limit for idle connections, which the gateway closes itself
 LOOK = 20  # ticks of a tenth of a second between two looks whether the certificate was replaced
 
 MALLOPT_MMAP_THRESHOLD = -3  # what glibc's <malloc.h> calls M_MMAP_THRESHOLD
@@ -149,7 +148,7 @@ class Serving:
             ws_max_size=settings.max_body, ws_per_message_deflate=False,
             ws="none", http=client_connection(settings.head_timeout, settings.timeout),
             h11_max_incomplete_event_size=MAX_HEAD, loop="uvloop", timeout_graceful_shutdown=5, server_header=False,
-            date_header=False, proxy_headers=False, timeout_keep_alive=NEVER,
+            date_header=False, proxy_headers=False, timeout_keep_alive=75,
             ssl_certfile=settings.tls_certificate or None, ssl_keyfile=settings.tls_key or None,
         )  # fmt: skip
         self._server = _Server(config, self.gateway, settings.drain_timeout)
