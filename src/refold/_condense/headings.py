@@ -15,7 +15,7 @@ from refold._text.text_cache import text_cache
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["has_headings", "with_headings"]
+__all__ = ["with_headings"]
 
 NUMBER = r"(?:[ \t]*\d+(?:[\t→]|[|:│] ?))?"  # before a line that a tool shows with its number
 HEADING = re.compile(rf"{NUMBER}(#{{1,6}}) \S")
@@ -23,14 +23,8 @@ ROW = re.compile(rf"{NUMBER}[ \t]*\|")
 RULE = re.compile(rf"{NUMBER}[ \t]*\|[ \t:|-]+$")
 FENCE = re.compile(rf"{NUMBER}[ \t]*(?:```|~~~)")
 DEEPEST = 6  # level of a heading
-FEWEST = 3  # headings of a text that is a document though nothing names it so
 LONGEST = 160  # characters of a heading or of the head of a table
 NOTHING: frozenset[str] = frozenset()
-
-
-def has_headings(text: str) -> bool:
-    """Tell whether a text has the headings of a document."""
-    return len(_headings(text)) >= FEWEST
 
 
 def with_headings(text: str, chosen: Sequence[Segment]) -> list[Segment]:

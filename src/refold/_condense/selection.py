@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold._condense.call_facts import is_shell, plain_name, reads
+from refold._condense.call_facts import plain_name, reads
 from refold._condense.call_outline import PARTS, call_line
 from refold._condense.digest.answers import question_before
 from refold._condense.digest.definitions import is_prose
@@ -20,7 +20,7 @@ from refold._condense.digest.turns import turn_ends
 from refold._condense.directives import TextKind, ranks_of
 from refold._condense.echoes import cause
 from refold._condense.file_views import OURS
-from refold._condense.headings import has_headings, with_headings
+from refold._condense.headings import with_headings
 from refold._condense.identifier_scores import need_in, uptake, worth_of
 from refold._condense.last_changes import files_displayed_by, stale_mark
 from refold._condense.pasted import without_pasted
@@ -647,7 +647,8 @@ def _show_lines(draft: Draft, reduction: Reduction, some: Sequence[Segment]) -> 
             call = draft.view.call_of(message := draft.base[position], reduction.result)
             opening = f"{PARTS} {call_line(call, reduction.result)}, {_extent(text, some)}"
             opening += stale_mark(draft.view.transcript, message.id, call)
-            some = with_headings(text, some) if _is_document(call, text) else some
+            documents = call is not None and any(map(is_prose, files_displayed_by(call)))
+            some = with_headings(text, some) if documents else some
             some = without_reminders(text, some)
             words = f"{opening}\n{excerpt(text, some, brief=True)}"
             draft.change(position, text_replaced(reduction.result, words), paths)
@@ -660,12 +661,6 @@ def _show_lines(draft: Draft, reduction: Reduction, some: Sequence[Segment]) -> 
             else excerpt(text, with_headings(text, some)) + reduction.ending
         )
         draft.change(position, [Patch(reduction.patches[0].at, Text(words))], paths)
-
-
-def _is_document(call: ToolCall | None, text: str) -> bool:
-    """Tell whether an output is a document: a file of prose, or what no file is known of and has its headings."""
-    files = files_displayed_by(call) if call else ()
-    return any(map(is_prose, files)) if files else has_headings(text) and not (call and is_shell(call))
 
 
 def _extent(text: str, some: Sequence[Segment]) -> str:
