@@ -393,7 +393,11 @@ def is_generated(path: str) -> bool:
 
 
 class FileNames:
-    """Names of files: a path that ends in another, from a folder on, is the same file's, where only one does."""
+    """Names of files: a path that ends in another, from a folder on, is the same file's, where only one does.
+
+    A bare name is that of a file in the folder that work is done in: `README.md` is not `docs/README.md`, but may be
+    `/home/me/project/README.md`.
+    """
 
     def __init__(self) -> None:
         self.by_base: dict[str, list[str]] = {}
@@ -404,8 +408,13 @@ class FileNames:
         known = self.by_base.setdefault(plain.rsplit("/", 1)[-1], [])
         if plain in known:
             return plain
-        same = [name for name in known if f"/{name}".endswith(f"/{plain}") or f"/{plain}".endswith(f"/{name}")]
+        same = [name for name in known if _may_be_one(*sorted((name, plain), key=len))]
         if len(same) == 1:
             return same[0]
         known.append(plain)
         return plain
+
+
+def _may_be_one(shorter: str, longer: str) -> bool:
+    """Tell whether two paths may be one file's."""
+    return f"/{longer}".endswith(f"/{shorter}") and ("/" in shorter or longer.startswith(("/", "~")))

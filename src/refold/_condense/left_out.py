@@ -1,4 +1,4 @@
-"""Says at the end of a digest which turns of the user stand as messages, and how much left between them, by turn.
+"""Says at the end of a digest which turns of the user begin a message, and how much left between them, by turn.
 
 A digest names turns by number, and the messages behind it have none. What stays of a long turn stands side by side in
 the view, and nothing shows that messages are missing between two of them: they read as if one followed the other.

@@ -274,6 +274,16 @@ def test_an_option_of_a_call_in_a_program_is_no_file():
     assert [record.path for record in log_of(ran(program))] == []
 
 
+def test_a_bare_name_is_the_file_of_that_name_in_another_folder_only_if_that_has_its_whole_path():
+    assert [record.path for record in log_of(changed("README.md"), changed("e2e/README.md"), changed("../cli/README.md"))] == [
+        "README.md", "e2e/README.md", "../cli/README.md",
+    ]  # fmt: skip
+    (record,) = log_of(changed("/home/me/project/README.md"), changed("README.md"))
+    assert record.edits == 2
+    (record,) = log_of(changed("e2e/README.md"), changed("project/e2e/README.md"))
+    assert record.edits == 2
+
+
 def test_a_file_that_git_restores_is_there_again():
     work = (changed("src/a.py"), ran("rm src/a.py"))
     (record,) = log_of(*work)

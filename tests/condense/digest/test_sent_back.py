@@ -74,7 +74,7 @@ TOLD = f"""{OPENING}
 - turn 1: Mend the door. → The door closes again.
 - turn 2: Mend the roof. → The roof is tight again.
 
-[End of the digest. Turns of the user that stand as messages: 1, 4. Messages in full or shortened follow.]"""
+[End of the digest. Turns of the user that begin a message: 1, 4. Messages in full or shortened follow.]"""
 
 
 def sent_back():

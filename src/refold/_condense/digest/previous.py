@@ -4,7 +4,7 @@ A digest is made anew from what was said. Where that is gone, because an already
 it is the only record: its entries are carried on into the next one, which takes its place. Its opening says how much
 text it stands for (`stands_for`), so that the next one is as large as if all of that were still there. The current
 request at its end restates a message that is there anyway, and is not read. Its last line says which turns of the user
-stand as messages (`turns_standing`), so that every turn keeps its number.
+begin a message (`turns_standing`), so that every turn keeps its number.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ CURRENT = "Current request of the user"  # how the title begins of what restates
 STANDS = "It stands for about {:,} tokens of earlier text."
 SIZE = re.compile(STANDS.format(0).replace("0", r"([\d,]+)").replace("text.", "text"))
 ROUNDED = 3  # digits of that number
-STANDING = "Turns of the user that stand as messages: "
+STANDING = "Turns of the user that begin a message: "
 STANDING_TURNS = re.compile(rf"^{re.escape(END)}.*{STANDING}(\d+(?: to \d+)?(?:, \d+(?: to \d+)?)*)", re.M)
 HEADING = "## "
 ENTRY = "- "
@@ -166,7 +166,7 @@ def tokens_before(transcript: Transcript) -> int:
 
 
 def turns_standing(numbers: Sequence[int]) -> str:
-    """Return the sentence that says which turns of the user stand as messages, in order; those in a row as one."""
+    """Return the sentence that says which turns of the user begin a message, in order; those in a row as one."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:
