@@ -124,7 +124,7 @@ def left(store, id):
         return ["nothing", len(store.search(id, limit=100))]
     newest = next(name for name in heads if not store.load(name).head.next)
     session = opened(store, newest)
-    found = [len(session.search(f"{id} {word}")) for word in ("step", "more")]
+    found = [len(session.search(word)) for word in ("step", "more")]
     return [len(session.messages), len(session.plans), session.billed.prompt, len(heads) - 1, *found]
 
 

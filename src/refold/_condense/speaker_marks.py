@@ -83,7 +83,7 @@ def becomes_one(view: View, first: Message, second: Message, *, apart: bool) -> 
 
 def _side_by_side(view: View, first: Message, second: Message) -> bool:
     index = view.transcript.index
-    return first.id in index and index[second.id] - index[first.id] == 1
+    return first.id in index and second.id in index and index[second.id] - index[first.id] == 1
 
 
 def _is_marked(message: Message) -> bool:
