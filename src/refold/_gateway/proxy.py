@@ -62,7 +62,6 @@ __all__ = ["Exchanges"]
 
 WHOLE = Share(1.0, inclusive=True)  # a trigger: nothing is compacted before the input budget is used up
 LONGEST_NAME = 256  # characters of a model's name: what is known of each name is remembered by it
-NEAR = 0.5  # of the trigger's tokens, from which on a conversation is read for the first time, between two requests
 LARGE = 4 * 1024 * 1024  # bytes of a body, from which on only one is opened or read at a time
 
 
@@ -154,8 +153,6 @@ class Exchanges:
             answer.close()  # and not released: what nobody reads any more is not drained
             if ready.target is not None:
                 self._tracks.resized(ready.target.conversation)
-                if ready.nears_trigger:
-                    self._read_between(ready.target)
             if tell is not None:
                 set_span_attributes(ready, answer.status, exchange.route.operation, tell)
             log_request(exchange, ready, answer.status, time.perf_counter() - begun)
@@ -267,8 +264,6 @@ class Exchanges:
                     if self._strict:
                         raise _strict(reason) from None
                     ready.failed = reason
-            else:
-                ready.nears_trigger = chat and not conversation.synced and top >= NEAR * target.bound.trigger
             if chat and exchange.native is not None:
                 await exchange.native.settle(target)
             if chat and conversation.production.tool and await self._planner.apply_pending(target):
@@ -286,20 +281,6 @@ class Exchanges:
             if chat:
                 conversation.mark_sent()
         return ready
-
-    def _read_between(self, target: CompactionTarget) -> None:
-        """Read a conversation, and what the store has of it, after its response, so that no request waits for it."""
-        conversation = target.conversation
-
-        async def read() -> None:
-            async with conversation.lock:
-                with suppress(ConversationDeleted, ValueError, RefoldError, RecursionError):  # the next one finds out
-                    await self._planner.read_ahead(target)
-                    await self._planner.sync_plans(target)
-            self._tracks.resized(conversation)
-
-        if len(conversation.body.body) < LARGE:
-            self._planner.run_in_background(read())
 
     async def _as_chosen(
         self, exchange: Exchange, target: CompactionTarget, look: Callable[[CompactionTarget], Awaitable[object]]

@@ -208,48 +208,19 @@ def test_a_gateway_that_is_stopped_leaves_no_planning_process_nor_its_remains(al
         assert not os.path.exists(f"/proc/{made.pid}")
 
 
-def commands():
-    """The parent and the command of each process."""
-    found = {}
-    for each in filter(str.isdigit, os.listdir("/proc")):
-        with (
-            contextlib.suppress(OSError),
-            open(f"/proc/{each}/stat") as stat,
-            open(f"/proc/{each}/cmdline") as command,
-        ):
-            found[int(each)] = int(stat.read().rpartition(")")[2].split()[1]), command.read()
-    return found
-
-
-def planners_of(gateway):
-    return [id for id, (parent, command) in commands().items() if parent == gateway.pid and "spawn_main" in command]
-
-
-def test_a_conversation_that_nears_its_trigger_is_read_between_two_requests(gateway):
-    serving, _ = gateway(window=8_000)
-    assert call(serving.url, body=chat(0))[1]["x-refold-done"] == "forwarded"
-    (far,) = serving.gateway.tracker.all()
-    assert call(serving.url, body=chat(1), headers={"x-refold-session": "near"})[1]["x-refold-done"] == "forwarded"
-    (near,) = set(serving.gateway.tracker.all()) - {far}
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline and not len(near.transcript):
-        time.sleep(0.01)
-    assert [message.native for message in near.transcript.messages] == chat(1)["messages"]
-    assert not len(far.transcript)
-
-
-@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="processes are told by /proc")
-def test_the_process_for_plans_is_started_before_the_first_plan_is_due():
-    with ScriptedProvider() as provider, serving(provider.openai_url, "--window", "8k") as (own, url):
-        assert call(url, body=chat(1))[1]["x-refold-done"] == "forwarded"
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline and not planners_of(own):
-            time.sleep(0.05)
-        assert planners_of(own)
-
-
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="processes are told by /proc")
 def test_a_gateway_in_a_process_of_its_own_makes_plans_in_another_which_ends_with_it_though_it_is_killed():
+    def commands():
+        found = {}
+        for each in filter(str.isdigit, os.listdir("/proc")):
+            with (
+                contextlib.suppress(OSError),
+                open(f"/proc/{each}/stat") as stat,
+                open(f"/proc/{each}/cmdline") as command,
+            ):
+                found[int(each)] = int(stat.read().rpartition(")")[2].split()[1]), command.read()
+        return found
+
     deadline, number, planners = time.monotonic() + 60, 0, []
     with (
         ScriptedProvider() as provider,
@@ -258,7 +229,8 @@ def test_a_gateway_in_a_process_of_its_own_makes_plans_in_another_which_ends_wit
         while time.monotonic() < deadline and not planners:
             headers = {"x-refold-session": f"s{number}"}
             assert call(url, body=chat(10), headers=headers)[1]["x-refold-done"] == "compacted"
-            planners = planners_of(own)
+            found = commands()
+            planners = [id for id, (parent, command) in found.items() if parent == own.pid and "spawn_main" in command]
             number += 1
         own.kill()
     (planner,) = planners

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from contextlib import nullcontext, suppress
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,8 +30,6 @@ from refold.policies._internal import REPAIR_REQUEST, STRIP_MEDIA, drop_reasonin
 from refold.sessions._session_options import with_keep_recent
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
     from refold._gateway.conversations.conversation import Conversation
     from refold._gateway.conversations.plan_store import PlanStore
     from refold._gateway.conversations.plugin import CompactionTarget, RequestPlugin
@@ -95,7 +93,7 @@ class Planner:
         Raises:
             CompactionAborted: the compaction was due and came to nothing.
         """
-        await self.read_ahead(target)
+        await self.read(target)
         if not target.conversation.is_current:
             await self.sync_plans(target)
         target = _with_room(target)
@@ -193,11 +191,6 @@ class Planner:
         else:
             target.conversation.read(target.bound)
 
-    async def read_ahead(self, target: CompactionTarget) -> None:
-        """Read what is new of a conversation that may soon be compacted, and be ready to make its plan."""
-        self._planning.prepare()
-        await self.read(target)
-
     def begin(self, target: CompactionTarget) -> None:
         """Begin a compaction beside the traffic, unless one is under way."""
         conversation = target.conversation
@@ -205,13 +198,9 @@ class Planner:
             return
         making = asyncio.create_task(self._make_plan(target, Cause.THRESHOLD))
         conversation.begin_compaction(making)
-        self.run_in_background(self._adopt_when_made(target, making))
-
-    def run_in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do work between requests; `close` waits for it."""
-        task = asyncio.create_task(work)
-        self._works.add(task)
-        task.add_done_callback(self._works.discard)
+        adopting = asyncio.create_task(self._adopt_when_made(target, making))
+        self._works.add(adopting)
+        adopting.add_done_callback(self._works.discard)
 
     async def compact(self, target: CompactionTarget, cause: Cause, policy: Policy | None = None,
                       usage: Usage | None = None, instructions: str = "",

@@ -54,11 +54,6 @@ class Planning:
         self._large = _PlanningProcess(LARGE_TASKS)
         self._usual = _PlanningProcess(TASKS) if apart else None
 
-    def prepare(self) -> None:
-        """Start the process for usual plans: those that are due before it has started are made in a thread."""
-        if self._usual is not None and not self._summarizes:
-            self._usual.is_ready()
-
     async def made_plan(self, work: PlanningInput, size: int) -> BestPlan:
         """Return the best plan for a request of so many bytes.
 

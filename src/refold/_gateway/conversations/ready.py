@@ -24,8 +24,7 @@ __all__ = ["Exchange", "Ready"]
 class Ready(Struct):
     """A request as it goes upstream: its body, the conversation it belongs to, and what is said of it in headers.
 
-    `makes_ids`: its answer has ids to be recorded as its owner's. `nears_trigger`: its conversation may soon be
-    compacted, and was never read.
+    `makes_ids`: its answer has ids to be recorded as its owner's.
     """
 
     body: bytes
@@ -38,7 +37,6 @@ class Ready(Struct):
     reason: str = ""
     failed: str = ""
     makes_ids: bool = False
-    nears_trigger: bool = False
 
 
 class Exchange(Struct, frozen=True):
