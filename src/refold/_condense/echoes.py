@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from heapq import nlargest
 from typing import TYPE_CHECKING
 
 from refold._condense.call_facts import arguments_of
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["cause"]
 
 ECHOED = 24  # characters of an argument from which on it is one that an answer repeats
+MOST_ECHOES = 64  # such arguments that are looked for, the longest: each reads the whole answer
 
 
 def cause(call: ToolCall, result: ToolResult) -> str:
@@ -23,7 +25,7 @@ def cause(call: ToolCall, result: ToolResult) -> str:
     Some answers repeat the arguments of their call in full: no error is looked for in those.
     """
     text = result.text
-    for value in sorted(_strings(call), key=len, reverse=True) if len(text) > ERROR_LENGTH else ():
+    for value in nlargest(MOST_ECHOES, _strings(call), key=len) if len(text) > ERROR_LENGTH else ():
         for echo in (json.dumps(value, ensure_ascii=False)[1:-1], value):
             text = text.replace(echo, "…")
     return wrong_line(text, ERROR_LENGTH if text == result.text else 0)
