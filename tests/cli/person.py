@@ -6,9 +6,7 @@ import os
 import pty
 import re
 import select
-import signal
 import struct
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -16,9 +14,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.forked import on_terminal
+
 MAIN = "from refold._cli.main import main; main()"
 COMMAND = (sys.executable, "-c", MAIN)
-TAKE_TERMINAL = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)"  # so that Ctrl-C is sent to it
 STEERING = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b\][^\x07]*\x07|\r|[⠀-⣿]|[\x01\x02]")
 PATIENCE = 60.0
 COLUMNS = 100
@@ -37,13 +36,10 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 class Person:
     """Types lines and waits for what comes; `shown` is everything so far, without colours and spinners."""
 
-    def __init__(self, *arguments: object, env: Mapping[str, str], cwd: Path) -> None:
+    def __init__(self, *arguments: object, env: Mapping[str, str], cwd: Path, anew: bool = False) -> None:
         self.master, slave = pty.openpty()
         _resize(slave)
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", f"{TAKE_TERMINAL}\n{MAIN}", *map(str, arguments)], stdin=slave, stdout=slave, stderr=slave, env=dict(env), cwd=cwd,
-            start_new_session=True,
-        )  # fmt: skip
+        self.process = on_terminal([*map(str, arguments)], env, cwd, os.ttyname(slave), anew=anew)
         os.close(slave)
         self._raw = b""
         self._seen = 0
@@ -61,7 +57,7 @@ class Person:
         deadline = time.monotonic() + PATIENCE
         while (place := self.shown.find(text, self._seen)) < 0:
             assert time.monotonic() < deadline, f"{text!r} did not come; there is:\n{self.shown[self._seen :]}"
-            if not self._more(0.2) and self.process.poll() is not None:
+            if not self._more(0.2) and self.process.exitcode is not None:
                 raise AssertionError(f"it ended without {text!r}; there is:\n{self.shown[self._seen :]}")
         start, self._seen = self._seen, place + len(text)
         return self.shown[start : self._seen]
@@ -85,11 +81,13 @@ class Person:
 
     def ends(self) -> int:
         deadline = time.monotonic() + PATIENCE
-        while self.process.poll() is None and time.monotonic() < deadline:
+        while self.process.exitcode is None and time.monotonic() < deadline:
             self._more(0.1)
         while self._more(0.0):
             pass
-        return self.process.wait(1)
+        self.process.join(1)
+        assert self.process.exitcode is not None
+        return self.process.exitcode
 
     def __enter__(self) -> Self:
         return self
@@ -97,9 +95,8 @@ class Person:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGKILL)
-            self.process.wait()
+        self.process.kill()
+        self.process.join()
         os.close(self.master)
 
     def _more(self, seconds: float) -> bool:

@@ -42,8 +42,8 @@ class Desk:
         return ("chat", *pairs, *more)
 
     @contextmanager
-    def chat(self, *more: object) -> Iterator[Person]:
-        with Person(*self.arguments(*more), env=self.env, cwd=self.folder) as person:
+    def chat(self, *more: object, anew: bool = False) -> Iterator[Person]:
+        with Person(*self.arguments(*more), env=self.env, cwd=self.folder, anew=anew) as person:
             person.sees("Ctrl-D leaves")
             person.sees("› ")
             yield person
@@ -118,7 +118,7 @@ def numbers(shown: str) -> list[int]:
 
 
 def test_a_person_talks_and_the_answer_is_streamed(desk: Desk) -> None:
-    with desk.chat() as person:
+    with desk.chat(anew=True) as person:
         assert "You said: hello" in person.says("hello")
         assert person.leaves() == 0
         assert f"refold chat --session {desk.only_session()}" in person.shown
@@ -356,7 +356,7 @@ def test_a_process_that_was_killed_in_a_call_is_resumed(desk: Desk) -> None:
         while not (desk.folder / "begun").exists() and time.monotonic() < deadline:
             time.sleep(0.05)
         person.process.kill()
-        person.process.wait()
+        person.process.join()
     assert desk.pipes("go on\n", "--resume").stdout == "You said: go on\n"
     assert not desk.provider.received[-1].violations
 
