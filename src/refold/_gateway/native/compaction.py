@@ -153,6 +153,7 @@ class NativeCompaction:
         betas = any(_without_betas(value) != value for value in exchange.headers.getall(BETA, ()))
         if not (items or asks or betas or route.kind == "compact"):
             return None
+        await self._sealer.prepare()
         try:
             body = _opened(plain, route)
             if body is None:

@@ -9,7 +9,9 @@ them beside the reference, and never a signature, which only the provider can ma
 
 from __future__ import annotations
 
+import asyncio
 import zlib
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
@@ -67,7 +69,17 @@ class Sealer:
     """Seals references, and opens those that this store has sealed."""
 
     def __init__(self, secret: str, salt: bytes) -> None:
-        self._machine = sealing_machine(secret or salt.hex(), salt)
+        self._secret = secret or salt.hex()
+        self._salt = salt
+
+    @cached_property
+    def _machine(self) -> Any:
+        return sealing_machine(self._secret, self._salt)
+
+    async def prepare(self) -> None:
+        """Derive the key beside the event loop, which that would hold for 50 ms."""
+        if "_machine" not in vars(self):
+            await asyncio.to_thread(getattr, self, "_machine")
 
     def sealed(self, reference: Reference) -> str:
         """Return a reference as opaque text."""
