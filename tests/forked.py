@@ -1,6 +1,6 @@
-"""Commands of refold in processes that are forked from one which has imported what they need.
+"""Processes that are forked from one which has imported what they need.
 
-To import it takes such a command longer than all that it does.
+To import it takes a command of refold longer than all that it does.
 """
 
 from __future__ import annotations
@@ -9,13 +9,21 @@ import atexit
 import multiprocessing
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 FORKING = multiprocessing.get_context("forkserver")
 ANEW = multiprocessing.get_context("spawn")
 FORKING.set_forkserver_preload(["tests.warm"])
+
+
+def begin(act: Callable[..., Any], *arguments: Any) -> BaseProcess:
+    """Start a function of a module with these arguments."""
+    process = FORKING.Process(target=act, args=arguments)
+    process.start()
+    return process
 
 
 def on_terminal(

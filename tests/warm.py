@@ -1,4 +1,4 @@
-"""Imported by the process from which commands of refold are forked: loads what a conversation needs, and tries it."""
+"""Imported by the process from which others are forked: loads what a conversation needs, and tries it."""
 
 import tempfile
 from importlib import import_module
@@ -8,7 +8,7 @@ import openai
 from refold.sessions import Session, open_store
 
 for name in (
-    *("openai.lib.streaming.chat", "rich.live", "rich.status", "tenacity"),
+    *("openai.lib.streaming.chat", "rich.live", "rich.status", "sqlalchemy.dialects.postgresql.psycopg", "tenacity"),
     *("refold._cli.chat", "refold._cli.chat_screen", "refold._cli.chat_session", "refold._cli.main"),
     *("refold._cli.slash_commands", "refold.clients._openai", "refold.policies.opal", "refold.summaries._guard"),
 ):

@@ -3,8 +3,8 @@
     python -m tests.stores.killed URL
 
 Each run is a process of its own (forked, so that it starts at once) that ends itself by SIGKILL at its point: after
-a statement that writes, at a commit, after it. A second process then opens the store and reads all of it. Writes one
-JSON line a point: the write, and what was left.
+a statement that writes, at a commit, after it. Another process then opens the store and reads all of it. Writes one JSON
+line a point: the write, and what was left.
 """
 
 import gc
@@ -19,7 +19,9 @@ from sqlalchemy import event
 from refold.sessions import MemoryStore, Session, open_store
 from tests.sessions.talks import answer, summarize, user
 
-AHEAD = 20  # sessions made by one process: its statements are compiled once
+AHEAD = (
+    20  # sessions made by one process: its statements are compiled once; ids are words, none the beginning of another
+)
 
 READS = ("SELECT", "PRAGMA", "SHOW", "BEGIN")
 
@@ -101,20 +103,24 @@ DEEDS = {each.__name__: each for each in (begin, append, compact, renew, rewind,
 
 def attempt(url, deed, at):
     store = open_store(url)
-    session = opened(store, f"{deed}-{at}")
+    session = opened(store, f"{deed}-{at:03}")
     watch(store._database.engine, at)
     DEEDS[deed](session)
 
 
-def between(url, deed, at):
-    """Say what the run to this point left, and make ready for the next ones."""
+def prepare(url, deed, at):
+    """Make ready the sessions of the runs to this point and to the next ones."""
     with open_store(url) as store:
-        if at:
-            sys.stdout.write(json.dumps([deed, left(store, f"{deed}-{at}")]) + "\n")
-            sys.stdout.flush()
-        if deed != "begin" and at % AHEAD == 0:
-            for number in range(at + 1, at + AHEAD + 1):
-                begin(opened(store, f"{deed}-{number}"))
+        for number in range(at, at + AHEAD):
+            begin(opened(store, f"{deed}-{number:03}"))
+
+
+def tell(url, deed, last):
+    """Say what each run left."""
+    with open_store(url) as store:
+        for at in range(1, last + 1):
+            sys.stdout.write(json.dumps([deed, left(store, f"{deed}-{at:03}")]) + "\n")
+    sys.stdout.flush()
 
 
 def left(store, id):
@@ -156,12 +162,13 @@ def main(url):
     gc.freeze()  # a collection in a child would copy what it shares with this process
     for deed in DEEDS:
         at, ended = 0, -1
-        assert forked(partial(between, url, deed, 0)) == 0
         while ended != 0:
+            if deed != "begin" and at % AHEAD == 0:
+                assert forked(partial(prepare, url, deed, at + 1)) == 0
             at += 1
             ended = forked(partial(attempt, url, deed, at))
             assert ended in (0, signal.SIGKILL), ended
-            assert forked(partial(between, url, deed, at)) == 0
+        assert forked(partial(tell, url, deed, at)) == 0
 
 
 if __name__ == "__main__":

@@ -5,12 +5,16 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from multiprocessing import Pipe
 from pathlib import Path
 
 import pytest
 
 from refold.sessions import Session, open_store
+from tests.forked import begin
 from tests.sessions.talks import user
+from tests.stores.worker import append_until_killed, compact_until_killed
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked to start quickly")
@@ -47,28 +51,21 @@ def test_a_kill_at_any_point_of_any_write_leaves_all_of_it_or_nothing(database_u
         assert states == [before] * changed + [AFTER[deed]] * (len(states) - changed)
 
 
-WRITER = """
-import sys
-from refold.sessions import Session, open_store
-session = Session(open_store(sys.argv[1]), "s", policy="opal", window=100_000)
-number = len(session.messages)
-while True:
-    session.append([{"role": "user", "content": f"message {number}"}])
-    print(number, flush=True)
-    number += 1
-"""
-
-
 def test_what_was_said_to_be_kept_is_there_after_a_kill_at_any_moment(database_url):
     dice, kept = random.Random(7), 0
     for _ in range(8):
-        writer = subprocess.Popen([sys.executable, "-c", WRITER, database_url], stdout=subprocess.PIPE, text=True)
-        first = writer.stdout.readline()
-        assert first == f"{kept}\n"
+        ours, its = Pipe(duplex=False)
+        writer = begin(append_until_killed, database_url, its)
+        its.close()
+        said = [ours.recv()]
+        assert said == [kept]
         time.sleep(dice.random() * 0.05)
-        writer.send_signal(signal.SIGKILL)
-        said = [int(line) for line in writer.communicate()[0].splitlines() if line]
-        said = [int(first), *said]
+        writer.kill()
+        writer.join()
+        with suppress(EOFError):
+            while True:
+                said.append(ours.recv())
+        assert said == list(range(kept, kept + len(said)))
         with open_store(database_url) as store:
             session = Session(store, "s", policy="opal", window=100_000)
             assert session.messages == [user(f"message {number}") for number in range(len(session.messages))]
@@ -78,15 +75,10 @@ def test_what_was_said_to_be_kept_is_there_after_a_kill_at_any_moment(database_u
 
 
 def test_a_process_that_was_killed_while_compacting_holds_nobody_up(database_url):
-    program = """
-import os, signal, sys
-from refold.sessions import Session, open_store
-session = Session(open_store(sys.argv[1]), "s", policy="opal", window=4_000)
-session.compact(force=True, summarize=lambda request: os.kill(os.getpid(), signal.SIGKILL))
-"""
     with open_store(database_url) as store:
         session = Session(store, "s", policy="opal", window=4_000)
         session.append([user(f"message {number} " + "and so on " * 40) for number in range(8)])
-        ran = subprocess.run([sys.executable, "-c", program, database_url], check=False)
-        assert ran.returncode == -signal.SIGKILL
+        killed = begin(compact_until_killed, database_url)
+        killed.join()
+        assert killed.exitcode == -signal.SIGKILL
         assert session.compact(force=True, summarize=lambda request: "All of it.").compacted

@@ -1,28 +1,25 @@
-import subprocess
-import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from multiprocessing import Pipe
 
 from refold.sessions import Session, open_store
 from refold.sessions._entries import kind_of
 from tests.depth import deep
+from tests.forked import begin
 from tests.sessions.talks import summarize, talk, user
+from tests.stores.worker import append_by_turns
 
-ROOT = Path(__file__).parents[2]
 PROCESSES, TURNS = 8, 6
 SESSIONS = deep(60, 200)
 
 
 def test_eight_processes_on_one_session_collide_loudly_and_lose_nothing(database_url):
-    command = [sys.executable, "-m", "tests.stores.worker", database_url]
-    workers = [
-        subprocess.Popen([*command, f"worker{n}", str(TURNS)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-        for n in range(PROCESSES)
-    ]
-    said = [worker.communicate(timeout=80)[0] for worker in workers]
-    assert [worker.returncode for worker in workers] == [0] * PROCESSES
-    collisions = sum(map(int, said))
+    pipes = [Pipe(duplex=False) for _ in range(PROCESSES)]
+    workers = [begin(append_by_turns, database_url, f"worker{n}", TURNS, pipes[n][1]) for n in range(PROCESSES)]
+    for worker in workers:
+        worker.join(80)
+    assert [worker.exitcode for worker in workers] == [0] * PROCESSES
+    collisions = sum(ours.recv() for ours, _ in pipes)
     with open_store(database_url) as store:
         said = [message["content"] for message in Session(store, "shared", window=100_000).messages]
         kinds = Counter(kind_of(each.entry) for each in store.load("shared").entries)
@@ -62,11 +59,11 @@ def test_many_sessions_at_once_lose_nothing(database_url):
 def test_sessions_that_begin_alike_are_stored_by_several_at_once_and_found(database_url):
     with open_store(database_url, timeout=60) as one, open_store(database_url, timeout=60) as two:
 
-        def begin(store, name, number):
+        def started(store, name, number):
             Session(store, f"{name}{number}", window=100_000).append([user(f"we are {number} zebra"), *talk(20)])
 
         with ThreadPoolExecutor(2) as pool:
             for number in range(10):
-                for begun in [pool.submit(begin, store, name, number) for store, name in ((one, "a"), (two, "b"))]:
+                for begun in [pool.submit(started, store, name, number) for store, name in ((one, "a"), (two, "b"))]:
                     begun.result()
         assert len(one.search("zebra", limit=100)) == 10

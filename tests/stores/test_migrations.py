@@ -1,5 +1,3 @@
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,9 @@ from refold.sessions._stores import schema
 from refold.sessions._stores.engines import Postgres, SQLite
 from refold.sessions._stores.migrate import revisions, upgrade
 from refold.sessions._stores.sql import SQLStore
+from tests.forked import begin
 from tests.sessions.talks import summarize, talk
+from tests.stores.worker import open_and_close, open_until_killed
 
 
 def database(url):
@@ -113,42 +113,21 @@ def test_a_database_of_another_program_is_left_alone(tmp_path):
     engine.dispose()
 
 
-OPEN = "import sys; from refold.sessions import open_store; open_store(sys.argv[1], timeout=60).close()"
-
-
 def test_several_processes_that_open_a_new_store_at_once_make_it_once(database_url):
-    openers = [
-        subprocess.Popen([sys.executable, "-c", OPEN, database_url], stderr=subprocess.PIPE, text=True)
-        for _ in range(4)
-    ]
-    said = [opener.communicate(timeout=60)[1] for opener in openers]
-    assert [opener.returncode for opener in openers] == [0] * 4, said
+    openers = [begin(open_and_close, database_url) for _ in range(4)]
+    for opener in openers:
+        opener.join(60)
+    assert [opener.exitcode for opener in openers] == [0] * 4
     with open_store(database_url) as store, store._database.engine.connect() as connection:
         assert connection.execute(text("SELECT version_num FROM refold_version")).all() == [(revisions()[-1],)]
-
-
-KILLED = """
-import os, signal, sys
-from sqlalchemy import event
-from refold.sessions._stores.engines import SQLite
-from refold.sessions._stores.sql import SQLStore
-from pathlib import Path
-where, left = SQLite(Path(sys.argv[1]), 5), int(sys.argv[2])
-def point(*_):
-    global left
-    left -= 1
-    if left < 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-event.listen(where.engine, "after_cursor_execute", point)
-SQLStore(where).close()
-"""
 
 
 @pytest.mark.parametrize("at", [3, 9, 15, 18])
 def test_an_upgrade_that_was_killed_is_made_again(tmp_path, at):
     path = tmp_path / "s.db"
-    ran = subprocess.run([sys.executable, "-c", KILLED, str(path), str(at)], check=False, stderr=subprocess.PIPE)
-    assert ran.returncode == -9, ran.stderr
+    killed = begin(open_until_killed, path, at)
+    killed.join()
+    assert killed.exitcode == -9
     with open_store(path) as store:
         Session(store, "s", window=4_000).append(talk(1))
         assert store.search("word0")
