@@ -5,6 +5,7 @@ import gc
 import os
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -25,6 +26,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "full" if DEEP else "
 for _number, _usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _usual)
+
+# each client of an SDK, and each command, would read all authorities of the system, for 25 to 75 ms; none is needed here
+os.environ.setdefault("SSL_CERT_FILE", str(Path(__file__).parent / "data" / "no_authority.pem"))
 
 
 def pytest_configure(config):

@@ -26,7 +26,7 @@ PROMPT = "› "
 
 def environment(home: Path, **more: str) -> dict[str, str]:
     """What a command of a fresh user sees; nothing of this machine's user is read or written."""
-    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LANG") if name in os.environ}
+    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LANG", "SSL_CERT_FILE") if name in os.environ}
     return kept | {
         "HOME": str(home), "XDG_DATA_HOME": str(home / "data"), "TERM": "xterm-256color", "PYTHONUTF8": "1",
         "INPUTRC": "/dev/null",
