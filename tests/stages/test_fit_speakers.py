@@ -1,5 +1,7 @@
 """Where an answer between has left, a mark says that the user speaks behind output, in formats that join neighbors."""
 
+import pytest
+
 import refold
 
 WORK = "\n".join(f"value_{number} = compute({number})" for number in range(200))
@@ -75,3 +77,36 @@ def test_turns_whose_answers_left_are_marked_one_by_one():
     later = [{"role": "assistant", "content": "I look."}, *session(("Go on with it.",))]
     before = speakers(compacted([*session(batches=0), *later], 1_500))
     assert [before[turn]["text"] for turn in TURNS[2:]] == ["[The user speaks: turn 3]", "[The user speaks: turn 4]"]
+
+
+def loading(text, skill_call="Skill"):
+    """Return a session in which the text of a harness stands behind a call of the assistant."""
+    call = {"type": "tool_use", "id": "s", "name": skill_call, "input": {"skill": "release"}}
+    result = {"type": "tool_result", "tool_use_id": "s", "content": "Launching skill: release"}
+    first, *rest = session()
+    loaded = [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    return [first, *loaded, {"role": "user", "content": text}, *rest]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (f"Base directory for this skill: /skills/release\n\n{'Never build without tests. ' * 20}", "a command or skill"),
+        (f"This session is being continued from a previous conversation that ran out of context. {'x ' * 40}", "summary"),
+    ],
+)
+def test_a_text_of_the_harness_that_follows_words_of_the_user_is_marked_as_not_the_users(text, name):
+    texts = [block.get("text", "") for content in blocks(compacted(loading(text), 2_800)) for block in content]
+    at = next(place for place, each in enumerate(texts) if each.startswith(text[:30]))
+    assert texts[at - 1].startswith("[Not the user: ")
+    assert name in texts[at - 1]
+    again = compacted([*compacted(loading(text), 2_800), {"role": "assistant", "content": "I go on. " * 3_000}], 2_700)
+    assert str(again).count("[Not the user: ") <= 1
+
+
+def test_a_turn_right_behind_output_that_was_cut_is_marked():
+    messages = session(TURNS[:2], 1)
+    messages[3:4] = []  # the answer that ended the first turn: the second came into the work
+    mark = "[The user speaks: turn 2, the current request]"
+    assert speakers(compacted(messages, 3_000))[TURNS[1]]["text"] == mark
+    assert speakers(compacted(messages, 6_000))[TURNS[1]] is None  # the output is whole

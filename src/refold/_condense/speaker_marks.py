@@ -1,10 +1,13 @@
-"""Marks where a user speaks in a message that has become one with what stands before it.
+"""Marks who speaks in a message that has become one with what stands before it.
 
 Where roles alternate, neighbors of one side are written as one message. If the answer between them has left, the words
 of a user follow output of tools, the words of a harness or those of the turn before, and nothing shows where they
 begin. A mark of ours stands before them then, with the number of the turn as the digest names it. The newest turn is
-marked as the current request.
-Messages that stood side by side from the start are not touched.
+marked as the current request. Turns that stood side by side from the start are not marked, but where output before one
+was cut: then the output has no end of its own.
+
+In the same way the text of a skill or of a summary, which no tags stand around, would follow a user's words as if it
+was said by the user: a mark says that the harness speaks.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from refold._condense.digest.turns import turn_numbers
-from refold.core._speakers import is_turn
+from refold.core._speakers import is_turn, speech
 from refold.core.messages import Note, Text, text_of
 
 if TYPE_CHECKING:
@@ -25,7 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["becomes_one", "is_speaker_mark", "room_for_marks", "speaker_marks"]
 
-OPENING = "[The user speaks: turn "  # known to core._annotations, where a client sends it back
+# Both are known to core._annotations, where a client sends them back.
+OPENING, HARNESS = "[The user speaks: turn ", "[Not the user: "
+SPAN_NAMES = {"command": "the text of a command or skill", "recap": "a summary of the earlier context"}
 NEWEST = ", the current request"
 SIDE = ("user", "tool")  # the roles that are one where roles alternate
 SHARE = 0.015  # of the goal that marks may take; chosen by hand
@@ -34,13 +39,13 @@ COST = 16  # tokens of a mark as a message, at most
 
 def is_speaker_mark(message: Message) -> bool:
     """Tell whether a message is such a mark, whether inserted or sent back by a client."""
-    return message.note is not None and message.note.kind == "notice" and text_of(message).startswith(OPENING)
+    return message.note is not None and message.note.kind == "notice" and text_of(message).startswith((OPENING, HARNESS))
 
 
 def room_for_marks(view: View) -> int:
     """Return the tokens that marks may take: none where no neighbors are joined, or where one turn is all."""
-    turns = sum(is_turn(message) for message in view.messages[1:]) if view.traits.alternates else 0
-    return min(turns * COST, int(view.goal_tokens * SHARE))
+    marked = (is_turn(message) or bool(_harness(message)) for message in view.messages[1:])
+    return min((sum(marked) if view.traits.alternates else 0) * COST, int(view.goal_tokens * SHARE))
 
 
 def speaker_marks(draft: Draft, digest: Insert | None, room: int) -> tuple[Insert, ...]:
@@ -66,12 +71,24 @@ def _marks(draft: Draft, digest: Insert | None) -> Iterator[Insert]:
         if hidden or not message.parts:
             continue
         number = numbers.get(message.id)
-        if number and before and before.role in SIDE and not _side_by_side(view, before, message):
-            current = message.id == newest
-            if not _is_marked(message):
-                text = f"{OPENING}{number}{NEWEST if current else ''}]"
+        if before and before.role in SIDE and not _is_marked(message) and not is_speaker_mark(before):
+            apart = not _side_by_side(view, before, message)
+            text = ""
+            if number and (apart or (before.results and before.patches)):
+                text = f"{OPENING}{number}{NEWEST if message.id == newest else ''}]"
+            elif apart and not number and (name := _harness(message)):
+                text = f"{HARNESS}{name}]"
+            if text:
                 yield view.insert("user", text, Note("notice"), before=message.id)
         before = message
+
+
+def _harness(message: Message) -> str:
+    """Return what a harness says without tags around it in a message that is no turn, or nothing."""
+    if message.role != "user" or message.note is not None:
+        return ""
+    untagged = (span for one in speech(message).harness for span in one.spans if not span.opening.startswith("<"))
+    return next((SPAN_NAMES[span.kind] for span in untagged if span.kind in SPAN_NAMES), "")
 
 
 def becomes_one(view: View, first: Message, second: Message, *, apart: bool) -> bool:
@@ -87,4 +104,4 @@ def _side_by_side(view: View, first: Message, second: Message) -> bool:
 
 
 def _is_marked(message: Message) -> bool:
-    return any(isinstance(part, Text) and part.ours and part.text.startswith(OPENING) for part in message.parts)
+    return any(isinstance(part, Text) and part.ours and part.text.startswith((OPENING, HARNESS)) for part in message.parts)

@@ -32,6 +32,7 @@ OPENINGS: dict[str, NoteKind] = {
     "[Older messages were left out here": "marker",
     "[Older messages were left out to make room]": "marker",
     "[The user speaks: turn ": "notice",
+    "[Not the user: ": "notice",
 }
 _OPENINGS = tuple(OPENINGS)
 _FILES = re.compile(r"<(read|modified)-files>\n(.*?)\n</\1-files>", re.S)  # O06, O10

@@ -56,7 +56,7 @@ def test_what_a_later_turn_replaced_is_not_the_goal():
 def test_a_command_is_told_with_what_it_loaded():
     skill = "Base directory for this skill: /skills/release\n\nWhat to do:\n\nBuild the wheel and publish it."
     lines = told("u: <command-name>/release</command-name>", f"u: {skill}", "a: Done.")
-    assert lines == ("user turn 1, `/release`: Build the wheel and publish it.",)
+    assert lines == ("user turn 1, `/release`, whose text says: Build the wheel and publish it.",)
 
 
 def test_the_summary_of_an_earlier_context_tells_the_goal():
@@ -81,7 +81,7 @@ def test_the_plan_that_was_written_is_named_and_the_digest_tells_the_goal_though
     )
     said = (
         f"user turn 2, the first request with content: {REQUEST}",
-        "plan that was written for it in turn 2: docs/plan.md (An index in place of the scan)",
+        "written for it, last in turn 2: docs/plan.md (An index in place of the scan)",
     )
     assert tuple(direction(transcript)) == said
     messages = transcript.messages

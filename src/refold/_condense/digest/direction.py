@@ -88,7 +88,7 @@ def direction(transcript: Transcript) -> Iterator[str]:
         return
     numbers = turn_numbers(transcript)
     if loaded := _loaded(transcript, turns[0]):
-        yield f"user turn {numbers[turns[0].id]}, `{one_line(own_text(turns[0]), LENGTH)}`: {loaded}"
+        yield f"user turn {numbers[turns[0].id]}, `{one_line(own_text(turns[0]), LENGTH)}`, whose text says: {loaded}"
     over = {each.message for each in replacements(transcript)}
     with_content = (turn for turn in turns[1:] if not (turn.id in over or goes_on(turn) or _says_nothing(turn)))
     if telling := next(with_content, None):
@@ -108,7 +108,7 @@ def direction(transcript: Transcript) -> Iterator[str]:
         None,
     )
     if plan is not None:
-        yield f"plan that was written for it in turn {plan.turn}: {plan.path} ({plan.phrase})"
+        yield f"written for it, last in turn {plan.turn}: {plan.path} ({plan.phrase})"
 
 
 def _with_wish(text: str) -> str:
