@@ -91,8 +91,14 @@ def loading(text, skill_call="Skill"):
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        (f"Base directory for this skill: /skills/release\n\n{'Never build without tests. ' * 20}", "a command or skill"),
-        (f"This session is being continued from a previous conversation that ran out of context. {'x ' * 40}", "summary"),
+        (
+            f"Base directory for this skill: /skills/release\n\n{'Never build without tests. ' * 20}",
+            "a command or skill",
+        ),
+        (
+            f"This session is being continued from a previous conversation that ran out of context. {'x ' * 40}",
+            "summary",
+        ),
     ],
 )
 def test_a_text_of_the_harness_that_follows_words_of_the_user_is_marked_as_not_the_users(text, name):

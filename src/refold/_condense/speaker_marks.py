@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["becomes_one", "is_speaker_mark", "room_for_marks", "speaker_marks"]
 
 # Both are known to core._annotations, where a client sends them back.
-OPENING, HARNESS = "[The user speaks: turn ", "[Not the user: "
+OPENINGS = OPENING, HARNESS = "[The user speaks: turn ", "[Not the user: "
 SPAN_NAMES = {"command": "the text of a command or skill", "recap": "a summary of the earlier context"}
 NEWEST = ", the current request"
 SIDE = ("user", "tool")  # the roles that are one where roles alternate
@@ -39,7 +39,7 @@ COST = 16  # tokens of a mark as a message, at most
 
 def is_speaker_mark(message: Message) -> bool:
     """Tell whether a message is such a mark, whether inserted or sent back by a client."""
-    return message.note is not None and message.note.kind == "notice" and text_of(message).startswith((OPENING, HARNESS))
+    return message.note is not None and message.note.kind == "notice" and text_of(message).startswith(OPENINGS)
 
 
 def room_for_marks(view: View) -> int:
@@ -104,4 +104,4 @@ def _side_by_side(view: View, first: Message, second: Message) -> bool:
 
 
 def _is_marked(message: Message) -> bool:
-    return any(isinstance(part, Text) and part.ours and part.text.startswith((OPENING, HARNESS)) for part in message.parts)
+    return any(isinstance(part, Text) and part.ours and part.text.startswith(OPENINGS) for part in message.parts)

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from refold._condense.digest.agreement import goes_on
@@ -75,7 +77,7 @@ def test_what_a_tool_that_asks_the_user_gave_back_is_told_and_is_no_constraint()
         "u: start", 'a: x | AskUserQuestion({"questions": []}) as c1', 't: c1 = "Which store?"="never the old"', "u: on"
     )
     text = digest_text(view_of(transcript, window=20_000), transcript.messages[:-1])
-    assert '## What the user decided\n- AskUserQuestion: "Which store?"="never the old"' in text
+    assert '## What the user decided\n- turn 1, AskUserQuestion: "Which store?" → "never the old"' in text
     assert "## Standing constraints" not in text
 
 
@@ -83,18 +85,41 @@ def test_of_what_a_tool_that_asks_the_user_gave_back_the_questions_and_answers_a
     given = 'You have answers: "Which padding?"="Both" selected preview: +--+, "Where?"="All". You can continue now.'
     transcript = talk("u: start", 'a: x | AskUserQuestion({"questions": []}) as c1', f"t: c1 = {given}", "u: on")
     text = digest_text(view_of(transcript, window=20_000), transcript.messages[:-1])
-    assert '- AskUserQuestion: "Which padding?"="Both", "Where?"="All"\n' in text
+    assert '- turn 1, AskUserQuestion: "Which padding?" → "Both"\n' in text
+    assert '- turn 1, AskUserQuestion: "Where?" → "All"\n' in text
 
 
 def test_of_an_answer_in_other_words_nothing_is_left_out():
     given = 'set "mode"="fast" and use it everywhere'
     transcript = talk("u: start", 'a: x | AskUserQuestion({"questions": []}) as c1', f"t: c1 = {given}", "u: on")
     text = digest_text(view_of(transcript, window=20_000), transcript.messages[:-1])
-    assert f"- AskUserQuestion: {given}\n" in text
+    assert f"- turn 1, AskUserQuestion: {given}\n" in text
     quoted = 'User has answered your questions: "Delete "all" data?"="No". You can continue.'
     transcript = talk("u: start", 'a: x | AskUserQuestion({"questions": []}) as c1', f"t: c1 = {quoted}", "u: on")
     text = digest_text(view_of(transcript, window=20_000), transcript.messages[:-1])
-    assert '- AskUserQuestion: "Delete "all" data?"="No"\n' in text
+    assert '- turn 1, AskUserQuestion: "Delete \'all\' data?" → "No"\n' in text
+
+
+def test_answers_that_name_questions_by_an_id_stand_with_their_words_and_with_what_was_said_later():
+    options = [{"label": "Add an input", "description": "Add `oidc-audience` for the issuer."}]
+    question = {"id": "shape", "question": "Which shape should the API have?", "options": options}
+    asked = json.dumps({"questions": [question, {"id": "style", "question": "Which style?"}]})
+    given = json.dumps({"answers": {"shape": {"answers": ["Add an input"]}, "style": {"answers": ["user_note: Bold"]}}})
+    lines = ("u: start", f"a: x | request_user_input({asked}) as c1", f"t: c1 = {given}", "a: Planned.")
+    later = "do not add oidc-audience as an option"
+    transcript = talk(*lines, f"u: {later}", "a: ok", "u: on")
+    text = digest_text(view_of(transcript, window=20_000), transcript.messages[:-1], staying=transcript.messages)
+    chosen = '- turn 1, request_user_input: "Which shape should the API have?" → "Add an input"'
+    assert f'{chosen} (but then user turn 2: "{later}")\n' in text
+    assert '- turn 1, request_user_input: "Which style?" → "Bold"\n' in text
+    assert f"- user turn 2: {later}\n" in text
+    unchanged = talk(*lines, "u: now write the notes", "a: ok", "u: on")
+    assert f"{chosen}\n" in digest_text(view_of(unchanged, window=20_000), unchanged.messages[:-1])
+
+
+def test_an_option_that_stands_in_a_heading_is_told_for_its_letter_in_a_line_of_its_own():
+    options = "Three ways.\n\n### Option A: a store on disk\n\nFast.\n\n### Option B: a server\n\nWhich way do we go?"
+    assert asked(options, "A\nthe images belong elsewhere") == "Which way do we go? a. a store on disk"
 
 
 def test_an_offer_is_answered_by_yes_or_no_and_a_question_by_a_word_of_it_or_a_few_words_right_behind_it():
@@ -159,7 +184,7 @@ def test_permissions_that_a_tool_asked_for_are_told_once_with_their_number():
     ]
     transcript = talk("u: start", *calls, "u: on")
     text = digest_text(view_of(transcript, window=20_000), transcript.messages[:-1])
-    assert [line for line in text.splitlines() if line.startswith("- ask_user: ")] == [
-        "- ask_user: User selected: Keep the old store",
-        "- ask_user: User selected: Authorize the third (the newest of 3 permissions)",
+    assert [line for line in text.splitlines() if line.startswith("- turn 1, ask_user: ")] == [
+        "- turn 1, ask_user: User selected: Keep the old store",
+        "- turn 1, ask_user: User selected: Authorize the third (the newest of 3 permissions)",
     ]

@@ -135,15 +135,47 @@ def test_a_choice_in_the_words_of_an_offer_is_a_ruling():
     assert ruling.startswith("user turn 2: use sqlite instead of postgres")
 
 
-def test_an_order_that_was_carried_out_says_so_and_one_that_holds_for_what_comes_does_not():
+def test_an_order_that_was_worked_off_is_no_decision_and_one_that_holds_for_what_comes_is():
     work = ("a: x | edit(a.md) as c", "t: c = ok", "a: Changed `a.md`.")
     order = "u: the title of the page needs to be Skills"
-    assert ruled("u: go", "a: ok", order, *work) == [f"user turn 2: {order[3:]} (carried out in its turn)"]
+    assert ruled("u: go", "a: ok", order, *work) == []
     assert ruled("u: go", "a: ok", f"{order}, never more", *work) == [f"user turn 2: {order[3:]}, never more"]
     assert ruled("u: go", "a: ok", order, "a: It is long.") == [f"user turn 2: {order[3:]}"]
     failed = ("a: x | edit(a.md) as c", "t: c = ok", "a: I could not change it: nothing of `a.md` was there.")
-    assert ruled("u: go", "a: ok", order, *failed) == [f"user turn 2: {order[3:]}"]
-    assert ruled("u: go", "a: ok", order, *work, "u: no, that is wrong", "a: ok")[-1] == f"user turn 2: {order[3:]}"
+    assert ruled("u: go", "a: ok", order, *failed) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "the store should work by now, look again",
+        "for this i want a tool which is extremely fast what should i build, it should be the best",
+        "I want to figure out how we make them work",
+        "You can not write to these:",
+    ],
+)
+def test_what_is_expected_asked_for_or_says_nothing_alone_is_no_decision(words):
+    assert ruled("u: go", "a: ok", f"u: {words}") == []
+
+
+def test_a_ban_stands_with_its_list():
+    ban = "Work as a reviewer in this project, please.\n\nVocê não pode, sem minha ordem:\n\n* criar arquivos;\n* fazer commits.\n\nObrigado"
+    long = f"{ban}\n\n{'This is said at length. ' * 20}"
+    assert ruled("u: go", "a: ok", f"u: {long}") == [
+        "user turn 2: Você não pode, sem minha ordem: criar arquivos; fazer commits"
+    ]
+
+
+def test_of_a_turn_that_answers_a_choice_the_sentence_that_chooses_is_told():
+    asked = "a: Should I:\n- Move the review to the store and start?\n- First review the state of the code and the document of the store?"
+    chosen = "review the state of the code and the document of the store"
+    lines = ruled("u: go", asked, f"u: I moved the review file.\n{chosen}\n{'I am tired of the old one. ' * 20}")
+    assert lines[0].startswith(f"user turn 2: {chosen} (to: ")
+
+
+def test_a_complaint_is_no_answer_to_one_of_two_things():
+    asked = "a: Want me to tell one of these, or run another one?"
+    assert accepted(talk("u: go", asked, "u: are these how you tell the story.. they seem dull", "a: ok")) == ()
 
 
 def test_an_option_that_the_user_names_and_one_of_two_things_that_were_asked_about_are_decisions():

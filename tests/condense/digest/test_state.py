@@ -150,9 +150,9 @@ def test_a_decision_is_told_and_what_only_speaks_of_skills_or_is_supposed_is_non
     transcript = talk(
         "u: go",
         "a: I’m using the store skill because this is about the store. Maybe the cause is the cache. "
-        "The cause is the lock, so I'll keep the cache.\n```sh\necho instead of that, we use this\n```",
+        "The cause is the lock. I'll keep the cache, because all of it reads there.\n```sh\necho instead of that, we use this\n```",
     )
-    assert decisions(transcript, transcript.messages) == ("The cause is the lock, so I'll keep the cache.",)
+    assert decisions(transcript, transcript.messages) == ("I'll keep the cache, because all of it reads there.",)
 
 
 def test_a_list_of_tasks_from_before_the_current_request_is_told_with_its_turn():

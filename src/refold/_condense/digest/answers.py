@@ -232,7 +232,7 @@ def _with_option(question: str, asking: Message, answer: str) -> str:
 
 def _choices(answer: str) -> list[str]:
     """Return what an answer chooses by number, letter or ordinal: "2", "the second" or "1a 2b"; else nothing."""
-    if choice := CHOICE.fullmatch(answer):
+    if choice := CHOICE.fullmatch(answer.partition("\n")[0].strip()):
         return [choice[1].lower()]
     if ordinal := ORDINAL.fullmatch(answer):
         word = ordinal[1].lower()
@@ -266,7 +266,9 @@ def _item(text: str, number: str) -> str:
 
 
 def _option(text: str, choice: str) -> str:
-    options = re.findall(rf"^[\s>*-]*\(?{choice}[.):*]+\s*(.+)$", text, re.M | re.I)
+    options = re.findall(rf"^[\s>*-]*\(?{choice}[.):*]+\s*(.+)$", text, re.M | re.I) or re.findall(
+        rf"^[\s>*#-]*\w+ \(?{choice}[.):*：]+\s*(.+)$", text, re.M | re.I
+    )  # "Option A: …"
     return options[-1] if options else ""
 
 

@@ -64,12 +64,6 @@ SHORTEST = 16  # characters of a verdict
 LATELY = 8  # verdicts of the turns in work that come before those of answers that end a turn
 QUOTED = re.compile(r"^ {0,3}>.*$", re.M)  # lines of a text that an answer quotes or drafts
 FENCED = re.compile(r"^ *```.*?(?:^ *```|\Z)", re.S | re.M)
-# Of two ways, which was taken; what only gives a reason is none.
-WEIGHED = re.compile(
-    r"\b(?:instead of|rather than|in favou?r of|no longer|statt|anstelle von|au lieu de|plutôt que|en (?:lugar|vez) de|"
-    r"em vez de|invece di|вместо)\b|ではなく|代わりに|而不是|대신",
-    re.I,
-)
 TRIED = re.compile(
     r"\b(?:(?:did|does|(?<!\byou )do|is|was)(?:n't|n’t| not) (?:work|help|fix|solve)\w*|"
     r"fail(?:s|ed) (?:because|with|due to)|"
@@ -85,42 +79,40 @@ TRIED = re.compile(
 )
 # A choice with its reason, where no word says that it is one.
 REASONED = re.compile(
-    r"\b(?:on purpose|deliberate(?:ly)?|intentional(?:ly)?|by design|absichtlich|bewusst|exprès|volontairement|"
-    r"a propósito|de propósito|apposta|намеренно|специально)\b|"
+    r"\b(?:on purpose|deliberate(?:ly)?|intentional|absichtlich|bewusst|exprès|volontairement|"
+    r"a propósito|de propósito|apposta|намеренно|специально)\b|わざと|あえて|故意|特意|일부러",
+    re.I,
+)
+AS_IT_IS = re.compile(
+    r"\b(?:today|currently|at present)\b|\w\.\w{1,5}:\d+", re.I
+)  # what is so in the code, whoever chose it
+# What blames something for a fault: of several that were blamed in turn only the last may have been it.
+CAUSE = re.compile(
     r"\broot cause\b|\bthe (?:actual |real |underlying )?(?:cause|culprit) (?:is|was)\b|"
     r"\b(?:is|was|were|are) caused by\b|\bursache (?:ist|war)\b|\bla cause (?:est|était)\b|"
-    r"\bla causa (?:es|era)\b|\ba causa (?:é|era)\b|"
-    r"原因是|原因は|原因就|원인은|"
-    r"\b(?:ca|wo)n['’]t\b[^.;\n]{4,}, so (?!I|we|let|that)|\bmust (?:stay|not|be)\b[^.;\n]{4,}\b(?:because|since)\b|"
-    r"わざと|あえて|故意|特意|일부러",
+    r"\bla causa (?:es|era)\b|\ba causa (?:é|era)\b|原因是|原因は|原因就|원인은",
     re.I,
 )
-# What is recommended, and why.
+# What is recommended or meant, and why.
 RECOMMENDED = re.compile(
-    r"^(?:(?:and|so|then|instead)[, ]+)*(?:build|keep|use|put|leave|make|store|treat|pick|choose|prefer|stay|split|"
-    r"start)\b[^.;\n]{4,}\bbecause\b",
+    r"^(?:(?:and|so|then|instead)[, ]+)*(?:(?:I|we)(?:['’]ll| will) )?(?:build|keep|use|put|leave|make|store|treat|"
+    r"pick|choose|prefer|stay|split|start|skip|not)\b[^.;\n]{4,}\b(?:because|so that)\b",
     re.I,
 )
-# What a plan says under a label in bold type: its scope, what it leaves out, and why.
+# What an answer says under a label in bold type that calls it a decision.
 LABELED = re.compile(
     r"^[ \t]*(?:(?:[-*•]|\d{1,2}[.)])[ \t]*)?(?:\*\*|__)((?:[\w/&' -]{0,30}\b)?"
-    r"(?:direction|scope|non-goals?|decisions?|rationale|approach|strategy|trade-?offs?|recommendation|(?:root )?cause|"
-    r"entscheidung|ansatz|umfang|ursache|décision|approche|périmètre|decisión|enfoque|alcance|decisão|abordagem|"
-    r"escopo|решение|подход|причина)|[^\s*:：]{0,8}(?:決定|方針|範囲|原因|决定|方案|范围|결정|방침|원인))"
+    r"(?:decisions?|rationale|entscheidung|décision|decisión|decisão|решение)|[^\s*:：]{0,8}(?:決定|决定|결정))"
     r"[:：]?(?:\*\*|__)[:：]?[ \t]*(?!-)(\S.*)$",
     re.M | re.I,
 )
 FEWEST_LABELED = 5  # words behind such a label, or signs of a script without blanks
 # One of these stands in what the patterns above find: searched first, since most answers hold none of them.
 DECIDING = (
-    "root cause", "cause is", "cause was", "culprit", "caused by", "ursache", "la cause", "causa ", "原因", "원인",
-    "because",
-    "decided", "decision", "chose", "going with", "go with", "settled on", "agreed", "'ll ", "’ll ", "i will ",
-    "' will ", "’ will ", "we use", "we keep", "we will ", "entschieden", "décidé", "decidido", "instead of",
-    "rather than", "favor of", "favour of", "no longer", "statt", "anstelle", "au lieu", "plutôt", "en lugar", "en vez",
-    "em vez", "invece", "вместо", "決め", "决定", "ではなく", "代わりに", "而不是", "대신", "on purpose", "deliberate",
-    "intentional", "by design", "absichtlich", "bewusst", "exprès", "volontairement", "propósito", "apposta",
-    "намеренно", "специально", "n't ", "n’t ", "must ", "わざと", "あえて", "故意", "特意", "일부러",
+    "because", "so that", "weil", "deshalb", "parce que", "porque", "因为", "ため",
+    "decided", "chose", "going with", "settled on", "entschieden", "décidé", "decidido", "決", "决定",
+    "on purpose", "deliberate", "intentional", "by design", "absichtlich", "bewusst", "exprès", "volontairement",
+    "propósito", "apposta", "намеренно", "специально", "わざと", "あえて", "故意", "特意", "일부러",
 )  # fmt: skip
 TRYING = (
     "n't ", "n’t ", " not ", "fail", "still ", "i reverted", "rolled back", "i undid", "reverting ", "rolling back",
@@ -181,9 +173,8 @@ HOLDING = LazyTable(lambda word: HOLDS.search(word) is not None, KNOWN)  # of a 
 WORDS = SignRuns(r"\w")
 ITEM = re.compile(r"`([^`\n]{2,80})`")
 CHOSEN = re.compile(  # what was decided for
-    r"\b(?:decided|decision|chose|chosen|going with|(?<!to )go with|settled on|agreed|"
-    r"I(?:'|’)(?:ll| will) (?:use|keep|not|leave|skip)|"
-    r"we(?:(?:'|’)ll| will)? (?:use|keep)|entschieden|décidé|decidido)\b|決め|决定",
+    r"\b(?:decided (?!by\b)|chose|chosen|going with|settled on|entschieden|décidé|decidido)\b|"
+    r"(?:に|と)(?:決め|決定し)(?:た|ました|て)|决定(?:了|采用|使用|用)",
     re.I,
 )
 # What takes the item right behind it back: the first where it was chosen, the second whatever was said of it.
@@ -216,12 +207,8 @@ BORDER = re.compile(
 )  # then another
 NEAR = 40  # characters in which the item follows
 SPECIFIC = re.compile(r"[_./]|^[a-z]+[A-Z]|^[a-z][\w-]{4,}$")  # no name of a product, no short word in quotes
-# What the assistant will do is a decision where a reason stands beside it, else the next step.
-INTENDED = re.compile(r"\bI(?:'|’)(?:ll)\b|\bI will\b")
+BETWEEN_QUOTES = re.compile(r"[\"“”][^\"“”]*[\"“”]")
 BECAUSE = re.compile(r"\b(?:because|so that|deshalb|weil|parce que|porque)\b|ため|因为", re.I)
-GIVES_REASON = re.compile(
-    r"\b(?:since|as (?:it|they|we|you|the|this)|to (?:avoid|keep|prevent|stay))\b|[:;—–]|, so\b", re.I
-)
 NO_CHOICE = ("?", "？", " | ")  # a question, or the row of a table
 EDITED = re.compile(  # how a note begins on what was changed, which "files changed" tells
     r"(?:done\W+)?(?:I(?:['’]ve| have)? |also |now )*(?:patched|applied|fixed|changed|updated|added|replaced|"
@@ -229,26 +216,6 @@ EDITED = re.compile(  # how a note begins on what was changed, which "files chan
     re.I,
 )
 REPORTS = re.compile(r"(?:done|perfect|great|finished|all (?:done|set))\b", re.I)  # how a note on finished work begins
-AS_IT_IS = re.compile(  # what is so in the code, whoever chose it
-    r"\b(?:today|currently|at present)\b|\w\.\w{1,5}:\d+|^`[^`\n]+` (?:uses|calls|returns|reads|passes|has|does)\b|"
-    r"\b(?:instead of|rather than) (?:hanging|failing|crashing|blocking|timing out|silently)\b",
-    re.I,
-)
-# What something does in place of something else, where nobody says that it was made so.
-BEHAVES = re.compile(
-    r"\b(?:returns?|serves?|shows?|gives?|gets?|sends?|renders?|prints?|uses?|reads?|calls?|will \w+|gibt|liefert|"
-    r"zeigt|renvoie|affiche|devuelve|muestra|возвращает|использует|показывает)\b[^;\n]*"
-    r"(?:\b(?:instead of|rather than|statt|au lieu de|en (?:lugar|vez) de|вместо)\b)",
-    re.I,
-)
-MADE_SO = re.compile(
-    r"\b(?:now|I|we|should|must|let['’]s|jetzt|wir|ich|maintenant|nous|ahora|теперь|мы|я)\b|['’]ll\b", re.I
-)
-FRAGMENT = re.compile(
-    r"(?:instead of|rather than|statt|anstatt|au lieu de|en (?:lugar|vez) de|вместо)\b[^,;:]*"
-    r"(?:, (?:then|and|which|that|dann|und|puis|et|luego|y)\b[^,;:]*)*",
-    re.I,
-)
 MEANS = re.compile(  # of the next step
     r"\b(?:commands?|tools?|scripts?|skills?|heredoc|sed|grep|regex|workflows?|guidance|workers?|sub-?agents?)\b", re.I
 )
@@ -368,14 +335,18 @@ def verdicts(transcript: Transcript, messages: Sequence[Message], standing: Sequ
     ends = turn_ends(transcript)
     checked = max((at for at, each in enumerate(transcript.messages) if any(map(_is_check, each.calls))), default=-1)
     others = set(map(plain, standing))
+    blamed = 0  # the newest turn in which something is blamed
     holding, turns, in_work = _holding(transcript), turns_at(transcript), turns_in_work(transcript)
     for message in reversed(messages):
         if message.id in holding:
             results = ending if message.id in ends else on_the_way
             is_past = turns[transcript.index[message.id]] not in in_work
             for verdict in _verdicts(message):
+                if CAUSE.search(verdict.line):
+                    blamed = blamed or turns[transcript.index[message.id]]
                 if not (
                     any(verdict.line in other for other in others)
+                    or (CAUSE.search(verdict.line) and turns[transcript.index[message.id]] < blamed)
                     or (message.id not in ends and (GOES_WITH.match(verdict.line) or _is_step(message, verdict.line)))
                     or verdict.items in judged
                     or any(len(items & verdict.items) >= SAME for items in denied)
@@ -460,9 +431,8 @@ def _choices(message: Message) -> tuple[_Conclusion, ...]:
         _Conclusion(chosen, one_line(sentence, LONGEST), items)
         for sentence in reversed(_sentences(message, DECIDING))
         if (
-            (chosen := CHOSEN.search(sentence) is not None or RECOMMENDED.search(sentence) is not None)
-            or WEIGHED.search(sentence)
-            or REASONED.search(sentence)
+            (chosen := any(pattern.search(sentence) for pattern in (CHOSEN, RECOMMENDED)))
+            or (REASONED.search(sentence) and not _is_quoted(sentence))
         )
         and not (TALK.search(sentence) or SUPPOSED.search(sentence) or points_back(sentence))
         and not any(sign in sentence for sign in NO_CHOICE)
@@ -470,24 +440,19 @@ def _choices(message: Message) -> tuple[_Conclusion, ...]:
     )
 
 
+def _is_quoted(sentence: str) -> bool:
+    """Tell whether a sentence calls something deliberate in a quotation only."""
+    return REASONED.search(BETWEEN_QUOTES.sub(" ", sentence)) is None
+
+
 def _decides(sentence: str, items: frozenset[str], *, chosen: bool) -> bool:
-    """Tell whether a sentence says more than the next step or what is so, and can be understood alone."""
+    """Tell whether a sentence says more than the next step, and can be understood alone."""
     if not BECAUSE.search(sentence) and (REPORTS.match(sentence) or (not chosen and AS_IT_IS.search(sentence))):
         return False
-    if not chosen:
-        is_so = BEHAVES.search(sentence) and not (MADE_SO.search(sentence) or REASONED.search(sentence))
-        if is_so or FRAGMENT.fullmatch(sentence):
-            return False
-        if EDITED.match(sentence) and not (BECAUSE.search(sentence) or GIVES_REASON.search(sentence)):
-            return False
-        named = bool(items) or REASONED.search(sentence) is not None
-        return named and not (announces(sentence) or MEANS.search(sentence))
-    if INTENDED.search(sentence):
-        if MEANS.search(sentence):
-            return False
-        reason = WEIGHED.search(sentence) or BECAUSE.search(sentence) or GIVES_REASON.search(sentence)
-        return reason is not None or bool(items)
-    return bool(items) or not sentence.isascii() or len(sentence.split()) >= FEWEST
+    if chosen:
+        return bool(items) or not sentence.isascii() or len(sentence.split()) >= FEWEST
+    named = bool(items) or REASONED.search(sentence) is not None
+    return named and not (announces(sentence) or MEANS.search(sentence))
 
 
 @memoized

@@ -20,7 +20,7 @@ from refold._condense.call_outline import one_line
 from refold._condense.digest.agreement import goes_on, only_praises
 from refold._condense.digest.announcements import whole_sentences
 from refold._condense.digest.answers import asks, question_before
-from refold._condense.digest.gist import BRIEF, DID, deed, names_something, reply
+from refold._condense.digest.gist import BRIEF, deed, names_something, reply
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.targets import targets_of
 from refold._condense.digest.turns import turn_ends, turn_numbers, turns_at, turns_in_work
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 __all__ = [
     "REVERTING",
     "REVERTS",
-    "carried_out",
     "may_hold",
     "outcome_lines",
     "rejected_turns",
     "rejections",
     "rejects",
+    "worked_off",
 ]  # fmt: skip
 
 BEHIND = 12  # messages behind a turn in the middle of work in which it is answered
@@ -221,18 +221,17 @@ def rejected_turns(transcript: Transcript) -> frozenset[int]:
 
 
 @memoized
-def carried_out(transcript: Transcript) -> frozenset[int]:
-    """Return the numbers of turns that work was done on, and that an answer ended which says so and nothing rejects.
+def worked_off(transcript: Transcript) -> frozenset[int]:
+    """Return the numbers of turns that work was done on and that an answer ended, well or not: they are over.
 
     A turn that came into the work on another is none: what became of each of the two is not known.
     """
     worked, turns, index = _worked_in(transcript), turns_at(transcript), transcript.index
     return frozenset(
-        each.turn
+        turns[index[request.id]]
         for each in endings(transcript)
-        if not (each.rejection or each.behind)
-        and not worked.isdisjoint(range(each.turn, turns[index[each.answer.id]] + 1))
-        and DID.search(deed(each.answer))  # what takes longest comes last
+        if not (each.behind or worked.isdisjoint(range(each.turn, turns[index[each.answer.id]] + 1)))
+        for request in (each.request, *each.then)
     )
 
 

@@ -1,4 +1,4 @@
-"""Extracts from messages, one line each, the calls that lead elsewhere, the user's answers to tools, and values."""
+"""Extracts from messages, one line each, the calls that lead elsewhere, and values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from refold._condense.call_facts import act_of, plain_name, reads, writes
-from refold._condense.call_outline import call_line, content_summary, one_line
+from refold._condense.call_outline import call_line, content_summary
 from refold._condense.digest import conclusions, task_lists
 from refold._condense.digest.conclusions import prose
 from refold._condense.digest.file_log import AGENTS
@@ -17,7 +17,6 @@ from refold._condense.digest.previous import own_text
 from refold._condense.digest.targets import target_of
 from refold._condense.digest.task_lists import keeps_tasks
 from refold._condense.digest.turns import turns_at
-from refold._text.text_cache import word_cache
 from refold.core.messages import Message, memoized
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from refold.core.view import View
 
 __all__ = [
-    "answers_by_tool",
     "no_work",
     "other_calls",
     "prepare",
@@ -35,7 +33,6 @@ __all__ = [
 ]
 
 MOST = 150  # lines of one sort that are looked for
-LONGEST = 400  # characters of an answer
 # What a harness or a provider says in place of an answer.
 NO_WORK = re.compile(
     r"^\W*(?:API Error|Error:? \d{3}|\d{3} \{|You(?:'|’)ve (?:hit|reached|exceeded) your|Claude (?:AI )?usage limit|"
@@ -46,14 +43,6 @@ NO_WORK = re.compile(
     r"Conversation compacted|Context (?:low|window exceeded)|Interrupted by user|Operation (?:aborted|cancelled))",
     re.I,
 )
-ASKERS = re.compile(r"^ask_?(?:user|followup|the_user|human)|user_?(?:question|input)$|^question$")  # tools, by name
-# A question with the user's answer, and how a harness begins that gives back such pairs: of other words all count.
-QUESTION_AND_ANSWER = re.compile(
-    r'(?:^|[,:] )"([^\n]+?)"="(.+?)"(?=, "|\.? (?:You can|selected preview|user notes)|\W*\Z)', re.S
-)
-# An answer that lets the assistant go on, and decides nothing else.
-PERMISSION = re.compile(r"\S+: (?:[^:\n]{1,30}: )?(?:authori[sz]e|approve|grant|proceed|go ahead)\b", re.I)
-PAIRS = re.compile(r'\s*(?:[^"\n]{0,60}\banswer(?:s|ed)?\b[^"\n]{0,30})?"')
 NO_WORK_LENGTH = 400  # characters: a longer text is an answer, whatever it begins with
 BARE = re.compile(r"(?!\w*skill)\S+ [\w\\-]+", re.I)  # a call with one plain word leads nowhere
 SAYS = re.compile(r"^\S+ .*\w", re.S)  # a call with an argument that holds a word
@@ -99,28 +88,6 @@ def other_calls(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
         if not (looks or gives_work or writes(call) or failed(call, result) or keeps_tasks(call)):
             results[call_line(call)] = None
     return tuple(line for line in results if SAYS.search(line) and not BARE.fullmatch(line))
-
-
-def answers_by_tool(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
-    """Return what tools that ask the user gave back, newest first: words of a tool, so never a constraint.
-
-    Of permissions the newest stands for all, with their number.
-    """
-    results: dict[str, None] = {}
-    for call, result in answered(view, reversed(messages)):
-        if _asks_user(call.name) and not failed(call, result):
-            matches = QUESTION_AND_ANSWER.findall(result.text) if PAIRS.match(result.text) else ()
-            pairs = (f'"{question}"="{answer}"' for question, answer in matches)
-            results[f"{call.name}: {one_line(', '.join(pairs) or result.text, LONGEST)}"] = None
-    newest, *earlier = [line for line in results if PERMISSION.match(line)] or [""]
-    counted = {newest: f"{newest} (the newest of {len(earlier) + 1} permissions)"} if earlier else {}
-    return tuple(counted.get(line, line) for line in results if line not in earlier)[:MOST]
-
-
-@word_cache(1_024)
-def _asks_user(name: str) -> bool:
-    """Tell whether a tool asks the user, by its name."""
-    return ASKERS.search(plain_name(name)) is not None
 
 
 def no_work(text: str) -> bool:

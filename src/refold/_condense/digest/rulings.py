@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from refold._condense.call_outline import one_line
 from refold._condense.digest.agreement import WORD, goes_on, only_delivers, only_praises
@@ -26,7 +26,7 @@ from refold._condense.digest.answers import (
     question_before,
 )
 from refold._condense.digest.conclusions import BECAUSE, prose
-from refold._condense.digest.endings import REVERTING, REVERTS, carried_out, may_hold
+from refold._condense.digest.endings import REVERTING, REVERTS, may_hold, worked_off
 from refold._condense.digest.gist import names_something, reply, sentences_of_answer, tells
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.turns import turn_ends, turn_numbers
@@ -66,15 +66,13 @@ OR = re.compile(r"\b(?:or|oder|ou|o|или)\b|それとも|还是|아니면", re
 ASSIGNS = re.compile(r"\b(?:be|is|are|to|at|as|sei|ist|auf|est|sont|à|es|son|é|são)[ =:]+[\"'`]?\d|[=→:] ?\d", re.I)
 COMMON_WORDS = "that this with from should have will when where what your must need want like just then them they"
 COMMON = frozenset(COMMON_WORDS.split())
-CARRIED_OUT = " (carried out in its turn)"  # behind an order that holds for nothing that comes
-# Words of what holds for what comes, too.
+# Words of what holds for what comes, too: an order without them is over with the work that it was given for.
 LASTING = re.compile(
-    r"\b(?:never|always|only|(?:do ?n['’]?t|do not)(?! (?:need|have) to)|must|"
-    r"prefer\w*|rather|keep|leave|every\w*|each|any|all|whenever|"
-    r"from now on|when|once|before|later|no need|not (?:relevant|needed|necessary)|no|not|without|support|"
-    r"until|we (?:use|need)|"
-    r"nie|niemals|immer|kein\w*|jede\w*|nur|jamais|toujours|chaque|nunca|siempre|cada|sempre|никогда|всегда)\b|"
-    r"[^\x00-\x7f]",
+    r"\b(?:never|always|only|(?:do ?n['’]?t|do not)(?! (?:need|have) to)|must(?:n['’]t)?|avoid|prefer\w*|rather|keep|"
+    r"leave|stick|every ?time|whenever|from now on|until|before you|no need|no longer|instead|without|we (?:use|need)|"
+    r"not? (?:relevant|needed|necessary|more)|use [^.,;\n]{1,60},? (?:no|not) |"
+    r"nie|niemals|immer|kein\w*|nur|jamais|toujours|nunca|siempre|sempre|solo|somente|apenas|não|никогда|всегда|"
+    r"только|нельзя)\b|[぀-ヿ一-鿿가-힯]",
     re.I,
 )
 QUOTED_FROM = 80  # messages before a turn that may be quoted in it
@@ -88,9 +86,11 @@ SETS = re.compile(  # how a user sets a value or makes a choice, where no pin sa
     r"make (?:it|that|them|this) [^.,;\n]{2,40}$|i(?:['’]d| would) (?:rather|prefer)|i (?:do ?n['’]?t|only) want\b|"
     r"i want (?!(?:you )?to\b)|(?:is|are)n['’]?t (?:relevant|needed|necessary)|not (?:relevant|necessary)|"
     r"instead of [^.,;\n]{1,80}\b(?:say|use|put|write|call|just)\b|"
+    r"should(?:n['’]?t| not)? (?:always |only |also |never )?(?:be|use|have|go|stay|follow|stop)\b|"
+    r"you (?:may|can|must) ?not\b|(?:não pode|no puedes|non puoi|tu ne peux pas|du darfst nicht)\b|"
     r"good enough|is fine\b|"
     r"nimm |verwende |wir (?:nehmen|lassen)|utilise[rz]? |gardez? |usa |usemos |deja |используй|оставь)|"
-    r"にして|使って|不用|用.{1,20}不要|쓰지|사용해",
+    r"にして|にしよう|で(?:い|行)こう|使って|不用|用.{1,20}不要|쓰지|사용해",
     re.I,
 )
 # A wish in the form of a question, and what a user supposes to be so: both steer.
@@ -152,26 +152,13 @@ MAPS = re.compile(r"\w[ \t]+(?:->|→)[ \t]+\w")  # what goes where
 # One of these stands in what it finds in ASCII, in small letters: most turns have none, and need no search.
 SETTING = (
     *("use", "need", "ought", "let", "go with", "'ll ", " will ", "make ", "i'd ", " would ", "want", "relevant"),
-    *(
-        " going ",
-        "suggest",
-        "necessary",
-        "instead of",
-        "good enough",
-        "is fine",
-        "nimm ",
-        "verwende ",
-        "wir ",
-        "utilise",
-        "garde",
-        "usa ",
-    ),
-    "deja ",
+    *(" going ", "suggest", "necessary", "instead of", "good enough", "is fine", "nimm ", "verwende ", "wir "),
+    *("utilise", "garde", "usa ", "deja ", "should", "you ", "puedes", "puoi", "peux", "darfst"),
 )
 ASKING = re.compile(  # or says what is seen or supposed
     r"^(?:(?:so|and|ok(?:ay)?|now|but|also|please|yeah|wait|alright|well)\b[\s,.]*)*"
     r"(?:(?:should|shall|can|could|would|will|may) (?:we|you|i|it|this|that|these|those|they|the|there|my|our|any)\b|"
-    r"(?:is|are|do|does|did|was|were|what|how|why|where|which|who|when)\b|"
+    r"(?:is|are|do(?! not\b|n['’]t)|does|did|was|were|what|how|why|where|which|who|when)\b|"
     r"i (?:do ?n['’]?t )?(?:t\w?ink|guess|know|see|wonder|can ?not|can['’]?t|(?:\w+ly )?\w+ed)\b)",
     re.I,
 )
@@ -180,6 +167,14 @@ VOICE = re.compile(
     r"我|私|俺|우리|저는|나는",
     re.I,
 )
+# A question within a sentence: what is to be found out, or answered, is not decided.
+WONDERS = re.compile(
+    r"\b(?:what|how|why|which|where|whether) (?:should|can|could|do|does|would|we|i|it|to)\b|\bquestion is\b|"
+    r"\bfigure out\b",
+    re.I,
+)
+ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)]) +")
+DOTS = re.compile(r"\.{2,}(?=\s*[A-Z])")  # some write sentences so, without a blank
 ABOUT = re.compile(r"^[^.?!\n]*\b(?:this|these|the following)\b[^.?!\n]*[?？]\s", re.I)  # asks about what follows
 POINTS = re.compile(  # how a turn begins that points at something that was named before
     r"^\W*(?:no(?:pe)?|alternatively|instead|rather|needs?|should|must|has to|have to)\b|"
@@ -235,16 +230,41 @@ WHY = re.compile(r"^(?:why|reason)\b[^\w`]*", re.I)
 REASONS = re.compile(r"\b(?:simplif\w+|(?:simpler|cleaner|safer|better|faster|easier) (?:than|since|and|for))\b", re.I)
 
 
+class _Ruling(NamedTuple):
+    """A sentence that sets something, with its turn and what stands behind it; `over` where it was an order for work.
+
+    `later` is the turn that sets it again.
+    """
+
+    turn: int
+    sentence: str
+    ending: str
+    over: bool
+    later: int
+
+    @property
+    def line(self) -> str:
+        again = f" (user turn {self.later} sets it again)" if self.later else ""
+        return f"user turn {self.turn}: {one_line(self.sentence, WHOLE)}{self.ending}{again}"
+
+
 def rulings(view: View, staying: Sequence[Message]) -> Iterator[str]:
     """Yield sentences of turns that stay which set how things are to be, newest first; not of the newest turn.
 
-    Of short turns the whole is quoted while there is room: a sentence out of few misleads.
+    Of short turns the whole is quoted while there is room: a sentence out of few misleads. Orders that were worked off
+    are left out, but where they set again what another one did.
     """
+    found = list(_all_rulings(view, staying))
+    again = {each.later for each in found}
+    yield from (each.line for each in found if not each.over or each.turn in again)
+
+
+def _all_rulings(view: View, staying: Sequence[Message]) -> Iterator[_Ruling]:
     transcript, room = view.transcript, view.goal_tokens * WHOLE_SHARE
     numbers = turn_numbers(transcript)
     newest = max(numbers.values(), default=0)
     replaced = {(each.message, each.sentence): each.turn for each in replacements(transcript)}
-    reverted, done = _reverted(transcript), carried_out(transcript)
+    reverted, done = _reverted(transcript), worked_off(transcript)
     for stays in reversed(staying):
         if numbers.get(stays.id, newest) == newest:
             continue
@@ -257,10 +277,13 @@ def rulings(view: View, staying: Sequence[Message]) -> Iterator[str]:
         whole = own_text(message).strip()
         if only_delivers(whole):
             continue
+        choice = _answering(whole, before) if before else ""  # also in the words of the option
         own = [
             each
             for each in deciding
-            if (message.id, each) not in replaced and not _is_quoted(each, earlier) and not _is_over(each, whole)
+            if (message.id, each) not in replaced
+            and (each == choice or not _is_quoted(each, earlier))
+            and not _is_over(each, whole)
         ]
         question = _answered_by(transcript, message, before)
         upon = f' (to: "{question}")' if question else _request_before(transcript, whole, numbers[message.id])
@@ -270,12 +293,26 @@ def rulings(view: View, staying: Sequence[Message]) -> Iterator[str]:
         taken_back = f" (taken back in user turn {reverted[message.id]})" if message.id in reverted else ""
         is_done = numbers[message.id] in done and not (taken_back or question)
         for number, sentence in reversed([*enumerate(own[:EACH])]):
-            ending = taken_back if number else f"{upon}{taken_back}"
-            if is_done and not LASTING.search(sentence):
-                ending = CARRIED_OUT
-            elif later := _set_again(transcript, sentence, numbers[message.id]):
-                ending += f" (user turn {later} sets it again)"
-            yield f"user turn {numbers[message.id]}: {one_line(sentence, WHOLE)}{ending}"
+            if words := _with_items(whole, sentence):
+                ending = taken_back if number else f"{upon}{taken_back}"
+                over = is_done and not LASTING.search(sentence)
+                later = _set_again(transcript, sentence, numbers[message.id])
+                yield _Ruling(numbers[message.id], words, ending, over, later)
+
+
+def _with_items(text: str, sentence: str) -> str:
+    """Return a sentence with the list that it introduces, as many whole items as have room; nothing without a list."""
+    if not sentence.endswith((":", "：")):
+        return sentence
+    room, items = WHOLE - len(sentence), list[str]()
+    for line in text[text.find(sentence) + len(sentence) :].split("\n"):
+        if item := ITEM.match(line):
+            items.append(line[item.end() :].strip(" ;,."))
+        elif line.strip():
+            break
+    while items and sum(len(each) + 2 for each in items) > room:
+        items = items[:-1]
+    return f"{sentence} {'; '.join(items)}" if items else ""
 
 
 def accepted(transcript: Transcript) -> tuple[str, ...]:
@@ -309,7 +346,9 @@ def _agreed(transcript: Transcript, message: Message, turn: int) -> str:
     if asking is not None and question != (plain := last_question(asking)) and not goes_on(message):
         return f"{question} → chosen in turn {turn}" if plain else ""
     shared = words_of(text) & words_of(question) if " or " in question and INTENDS.search(question) else frozenset()
-    if any(len(word) >= LONG_WORD for word in shared - GOING_ON) and not (only_delivers(text) or asks(text)):
+    if any(len(word) >= LONG_WORD for word in shared - GOING_ON) and not (
+        only_delivers(text) or asks(text) or ASKING.match(text)
+    ):
         return f'{question} → "{one_line(text)}" (user turn {turn})'
     before = _answer_before(transcript, message) if ACCEPTS.match(text) else None
     if before is None:
@@ -332,14 +371,12 @@ def _agreed(transcript: Transcript, message: Message, turn: int) -> str:
 
 
 def _reason_for(answer: Message, proposal: str) -> str:
-    """Return the last sentence of an answer that gives a reason, where it is not the proposal itself."""
-    sentences = (
-        each for each in reversed(sentences_of_answer(prose(answer))) if BECAUSE.search(each) or REASONS.search(each)
-    )
-    return next(
-        (one_line(WHY.sub("", each).rstrip("."), UPON) for each in sentences if tells(each) and each not in proposal),
-        "",
-    )
+    """Return the sentence before a proposal, or the one behind it, where that gives a reason."""
+    sentences = [*sentences_of_answer(prose(answer))]
+    place = next((at for at, each in enumerate(sentences) if _bare(each)[:UPON] == _bare(proposal)[:UPON]), -1)
+    beside = (sentences[at] for at in (place - 1, place + 1) if place >= 0 and 0 <= at < len(sentences))
+    reasons = (each for each in beside if tells(each) and (BECAUSE.search(each) or REASONS.search(each)))
+    return next((one_line(WHY.sub("", each).rstrip("."), UPON) for each in reasons), "")
 
 
 def _request_before(transcript: Transcript, text: str, turn: int) -> str:
@@ -454,14 +491,15 @@ def _deciding(transcript: Transcript, message: Message, before: Message | None) 
 
 
 def _answering(text: str, before: Message) -> str:
-    """Return the first sentence of a turn where it answers what the assistant asked, and says more than yes.
+    """Return the sentence of a turn that answers what the assistant asked, and says more than yes.
 
-    A "no" answers, and so does a "yes" with more behind it. Other words answer a choice that they take up: not an
-    offer, behind which most turns ask for something else.
+    A "no" answers, and so does a "yes" with more behind it: those begin the turn. Of other words the sentence answers
+    that takes up most of a choice: not of an offer, behind which most turns ask for something else.
     """
     if OK.match(text) or SHOWS.match(text) or len(text) > LONG or (text[:1] == "/" and " " not in text):
         return ""
-    first = next((each.strip() for each in sentences_of(without_pasted(text))), "")
+    sentences = [each.strip() for each in sentences_of(without_pasted(text))]
+    first = next(filter(None, sentences), "")
     if not first or len(first) > RULING or first.endswith(("?", "？", ":", "：")) or only_praises(first.lower()):
         return ""
     if option_chosen(before, first):
@@ -473,17 +511,27 @@ def _answering(text: str, before: Message) -> str:
         denies = NEGATES.match(first) is not None
         enough = LEAST_DENYING if denies else FEWEST + 1
         return first if _words(first) >= enough else ""
-    is_choice = choice or any(OR.search(each) or not OFFER.search(each) for each in questions)
-    if not is_choice or ASKING.match(first) or not LEAST_DENYING <= _words(first) <= LONGEST_CHOICE:
+    if not (choice or any(OR.search(each) or not OFFER.search(each) for each in questions)):
         return ""
-    taken_up = {word for word in words_of(first) & words_of(text_of(before)[-PROPOSED:]) if _is_long(word)}
-    few = _words(first) <= FEW // 2
-    return first if len(taken_up) >= (1 if few else SEVERAL) else ""
+    proposed = {word for word in words_of(text_of(before)[-PROPOSED:]) if _is_long(word)}
+    choosing = [
+        each
+        for each in sentences[:EACH]
+        if not (ASKING.match(each) or asks(each)) and LEAST_DENYING <= _words(each) <= LONGEST_CHOICE
+    ]
+    best = max(choosing, key=lambda each: len(words_of(each) & proposed), default="")  # of two the first
+    few = _words(best) <= FEW // 2
+    return best if len(words_of(best) & proposed) >= (1 if few else SEVERAL) else ""
 
 
 def _steers(sentence: str) -> bool:
     """Tell whether a sentence says what is wanted in the form of a question, or what is expected."""
     return may_hold(sentence, STEERING) and STEERS.search(sentence) is not None
+
+
+def _sets(sentence: str) -> bool:
+    """Tell whether a sentence sets a value or makes a choice."""
+    return may_hold(sentence, SETTING) and SETS.search(sentence) is not None
 
 
 def _words(text: str) -> int:
@@ -565,17 +613,18 @@ def _rulings(message: Message) -> tuple[str, ...]:
     return tuple(
         sentence
         for each in sentences_of(own)
-        if len(sentence := each.strip()) <= RULING
+        for piece in DOTS.split(each)
+        if len(sentence := piece.strip()) <= RULING
         and (
             (steers := steering and _steers(sentence))
             or (colored and COLOR.search(sentence))
             or (("->" in sentence or "→" in sentence) and MAPS.search(sentence))
             or (
-                (sentence in pinned or (may_hold(sentence, SETTING) and SETS.search(sentence)))
+                ((each.strip() in pinned and LASTING.search(sentence)) or _sets(sentence))
                 and (not asking or VOICE.search(sentence))
             )
         )
         and (steers or not (sentence.endswith(("?", "？")) or ASKING.match(sentence)))
-        and not OPTIONAL.search(sentence)
+        and not (OPTIONAL.search(sentence) or WONDERS.search(sentence))
         and (len(sentence) if UNSPACED.search(sentence) else len(sentence.split())) >= FEWEST
     )

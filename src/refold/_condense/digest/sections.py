@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from refold._condense.digest.conclusions import decisions, plain, tried, verdicts
 from refold._condense.digest.endings import outcome_lines, rejected_turns, rejections
 from refold._condense.digest.file_log import CHANGED, READ, FileRecord, file_log
-from refold._condense.digest.findings import answers_by_tool, other_calls, values
+from refold._condense.digest.findings import other_calls, values
 from refold._condense.digest.guides import GUIDES, guide_rules
 from refold._condense.digest.model_account import ACCOUNT
 from refold._condense.digest.named_document import NAMED_DOCUMENT, named_document
@@ -34,6 +34,7 @@ from refold._condense.digest.outcomes import (
     solved_checks,
 )
 from refold._condense.digest.previous import earlier_entries, quotations
+from refold._condense.digest.question_tools import answers_by_tool
 from refold._condense.digest.quotes import GOAL
 from refold._condense.digest.reports import REPORTED, reports
 from refold._condense.digest.rulings import accepted, rulings, waived
@@ -67,6 +68,8 @@ CUMULATIVE = frozenset(
 )  # they hold what earlier digests held already
 SKILL = re.compile(r"(?:^|[/\\])\.[\w-]+[/\\](?:.*[/\\])?SKILL\.md$", re.I)  # instructions of an agent, not of the work
 AT_END = re.compile(r"\bturn (\d+)\)?$")
+DECIDED_IN = re.compile(r"(?:user )?turn (\d+)[:,] ")
+UPON = '(to: "'  # before the question that a decision answers
 OF_TURN = re.compile(r"turn (\d+): ")
 NEWEST = 4  # requests that come before the first one
 COMMANDS, CALLS = 20, 12  # lines that tell least: more of them are not read
@@ -149,10 +152,11 @@ def _own(
     standing = [message for message, turn in zip(transcript.messages, turns, strict=True) if turn not in rejected]
     decided = decisions(transcript, standing)
     ruled = tuple(rulings(view, staying))
-    yield Section(RULED, (*answers_by_tool(view, messages), *ruled), 0.08, newest_first=True)
-    agreed = accepted(transcript)
-    decided = tuple(sorted((*decided, *agreed), key=_last_turn, reverse=True)) if agreed else decided
-    yield Section("Decisions and reasons", decided, 0.06, newest_first=True)
+    answered_turns = {_turn_named(line) for line in ruled if UPON in line}
+    agreed = (line for line in accepted(transcript) if _turn_named(line) not in answered_turns)
+    chosen = sorted((*answers_by_tool(view), *ruled, *agreed), key=_turn_named, reverse=True)
+    yield Section(RULED, tuple(chosen), 0.12, newest_first=True)
+    yield Section("Decisions and reasons", decided, 0.04, newest_first=True)
     ended = outcome_lines(transcript, staying)
     fuller = first_among(outcome_lines(transcript, staying, full=True)) if in_full else ()
     yield Section(ENDED, first_among(ended), 0.15, newest_first=True, by_turn=True, fuller=fuller)
@@ -211,8 +215,9 @@ def _own(
     yield Section("Answers that stand below", quotes.answers, 0.05, newest_first=True)
 
 
-def _last_turn(line: str) -> int:
-    match = AT_END.search(line)
+def _turn_named(line: str) -> int:
+    """Return the turn that a line on a decision begins or ends with."""
+    match = DECIDED_IN.match(line) or AT_END.search(line)
     return int(match[1]) if match else 0
 
 

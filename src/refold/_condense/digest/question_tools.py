@@ -1,0 +1,136 @@
+"""Tells what users answered to tools that ask them: each question with the option or the words that were given.
+
+A tool gives the answers back, so they are words of a tool and never a constraint. Where it names questions by an id
+only, the call has their words. What the user says later on the same matter stands behind an answer.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from refold._condense.call_facts import arguments_of, plain_name
+from refold._condense.call_outline import one_line
+from refold._condense.digest.answers import QUOTES
+from refold._condense.digest.outcomes import answered, failed
+from refold._condense.digest.previous import own_text
+from refold._condense.digest.turns import turn_numbers, turns_at
+from refold._condense.pins import sentences_of
+from refold._salience.words import UNSPACED, words_of
+from refold._text.text_cache import word_cache
+from refold.core._json import decoded, listing, mapping, objects, string
+
+if TYPE_CHECKING:
+    from refold.core._json import Json
+    from refold.core.messages import ToolCall
+    from refold.core.transcript import Transcript
+    from refold.core.view import View
+
+__all__ = ["answers_by_tool"]
+
+MOST = 150  # lines that are looked for
+QUESTION, ANSWER = 160, 400  # characters of each
+SHORT_TURN, SAID = 400, 160  # characters of a later turn that may change a choice, and of its sentence
+LONG = 4  # letters of a word that two texts share which are about the same
+SHARED = 2  # such words; one is enough where it is a name
+ASKERS = re.compile(r"^ask_?(?:user|followup|the_user|human)|user_?(?:question|input)$|^question$")  # tools, by name
+# A question with the user's answer, and how a harness begins that gives back such pairs: of other words all count.
+QUESTION_AND_ANSWER = re.compile(
+    r'(?:^|[,:] )"([^\n]+?)"="(.+?)"(?=, "|\.? (?:You can|selected preview|user notes)|\W*\Z)', re.S
+)
+PAIRS = re.compile(r'\s*(?:[^"\n]{0,60}\banswer(?:s|ed)?\b[^"\n]{0,30})?"')
+# An answer that lets the assistant go on, and decides nothing else.
+PERMISSION = re.compile(r"(?:[^:\n]{1,30}: )?(?:authori[sz]e|approve|grant|proceed|go ahead)\b", re.I)
+NOTE = "user_note: "  # before what the user wrote beside an option (Codex)
+CHANGES = re.compile(  # how a sentence sounds that chooses something else, or takes a choice back
+    r"\b(?:do not|don['’]?t|no|not|never|instead|rather|without|drop|remove|use|go with|nicht|kein\w*|statt|ne|pas|"
+    r"sans|não|sem|sin|non|senza|не|без|вместо)\b|"
+    r"にしよう|にします|にして|で(?:い|行)こう|不要|不用|而不是|改用|하지 ?마|대신",
+    re.I,
+)
+# A name: with a capital letter that begins no sentence (where words have no capitals, any), or of several words.
+NAME = re.compile(r"(?<=[^.!?\s\"'] )[A-Z][\w-]{3,}|[A-Za-z]+[_-][\w-]+")
+FOREIGN_NAME = re.compile(r"[A-Z][A-Za-z0-9_-]{3,}")
+
+
+def answers_by_tool(view: View) -> tuple[str, ...]:
+    """Return what users answered to tools that ask, newest first. Of permissions the newest stands for all."""
+    transcript = view.transcript
+    turns = turns_at(transcript)
+    lines: list[str] = []
+    permissions = at = 0
+    for place in range(len(transcript.messages) - 1, -1, -1):
+        for call, result in answered(view, transcript.messages[place : place + 1]):
+            if not _asks_user(call.name) or failed(call, result):
+                continue
+            pairs = _pairs(call, result.text)
+            if len(pairs) == 1 and not pairs[0][0] and PERMISSION.match(pairs[0][1]):
+                permissions += 1
+                if permissions > 1:
+                    continue
+                at = len(lines)
+            for question, answer in pairs:
+                asked = f'"{one_line(question, QUESTION).translate(QUOTES)}" → ' if question else ""
+                said = f'"{one_line(answer, ANSWER)}"' if question else one_line(answer, ANSWER)
+                later = _later(transcript, turns[place], f"{question} {answer} {_description(call, answer)}")
+                lines.append(f"turn {turns[place]}, {call.name}: {asked}{said}{later}")
+    if permissions > 1:
+        lines[at] += f" (the newest of {permissions} permissions)"
+    return tuple(dict.fromkeys(lines))[:MOST]
+
+
+def _pairs(call: ToolCall, text: str) -> list[tuple[str, str]]:
+    """Return the questions with their answers; what is given back in other words is one answer without a question."""
+    if found := QUESTION_AND_ANSWER.findall(text) if PAIRS.match(text) else []:
+        return [(question, answer) for question, answer in found]
+    by_id = mapping(mapping(decoded(text)).get("answers")) if text.lstrip()[:1] == "{" else {}
+    worded = {string(one, "id"): string(one, "question") for one in _questions(call)}
+    pairs = [
+        (worded.get(name) or name, "; ".join(str(each).removeprefix(NOTE) for each in _given(value)))
+        for name, value in by_id.items()
+    ]
+    return [pair for pair in pairs if pair[1]] or [("", text)]
+
+
+def _given(value: object) -> list[object]:
+    """Return the answers to one question, whether they stand in a list or alone."""
+    inside = mapping(value).get("answers", value)
+    return listing(inside) or [inside]
+
+
+def _questions(call: ToolCall) -> list[Json]:
+    return objects(arguments_of(call).get("questions"))
+
+
+def _description(call: ToolCall, answer: str) -> str:
+    """Return what the call says of the option that was chosen."""
+    options = (option for question in _questions(call) for option in objects(question.get("options")))
+    return " ".join(
+        string(one, "description") for one in options if (label := string(one, "label")) and label in answer
+    )
+
+
+def _later(transcript: Transcript, turn: int, choice: str) -> str:
+    """Return what a later short turn of the user says that changes a choice, as words behind it; or nothing."""
+    numbers = turn_numbers(transcript)
+    words, names = _long(choice), set((FOREIGN_NAME if UNSPACED.search(choice) else NAME).findall(choice))
+    for message in reversed(transcript.messages):
+        if numbers.get(message.id, 0) <= turn or len(text := own_text(message)) > SHORT_TURN:
+            continue
+        for sentence in sentences_of(text):
+            if CHANGES.search(sentence) and not sentence.rstrip().endswith(("?", "？")):
+                shared = words & _long(sentence)
+                if len(shared) >= SHARED or any(name in sentence for name in names):
+                    said = one_line(sentence, SAID)
+                    return f' (but then user turn {numbers[message.id]}: "{said}")'
+    return ""
+
+
+def _long(text: str) -> set[str]:
+    return {word for word in words_of(text) if len(word) >= LONG}
+
+
+@word_cache(1_024)
+def _asks_user(name: str) -> bool:
+    """Tell whether a tool asks the user, by its name."""
+    return ASKERS.search(plain_name(name)) is not None
