@@ -117,6 +117,23 @@ def test_answers_that_name_questions_by_an_id_stand_with_their_words_and_with_wh
     assert f"{chosen}\n" in digest_text(view_of(unchanged, window=20_000), unchanged.messages[:-1])
 
 
+def test_a_plan_that_was_accepted_and_what_the_user_said_in_place_of_letting_a_call_run_are_decisions():
+    plan = json.dumps({"plan": "# Plan: An index of names\n\nSteps."})
+    said = "The tool use was rejected. To tell you how to proceed, the user said:\nKeep the old names.\n\nNote: ask."
+    transcript = talk(
+        "u: start",
+        f"a: x | ExitPlanMode({plan}) as c1",
+        "t! c1 = " + said,
+        f"a: y | ExitPlanMode({plan}) as c2",
+        "t: c2 = User has approved your plan.",
+        "u: on",
+    )
+    text = digest_text(view_of(transcript, window=20_000), transcript.messages[:-1])
+    assert (
+        '- turn 1, ExitPlanMode refused: "Keep the old names."\n- turn 1: plan "An index of names" accepted\n' in text
+    )
+
+
 def test_an_option_that_stands_in_a_heading_is_told_for_its_letter_in_a_line_of_its_own():
     options = "Three ways.\n\n### Option A: a store on disk\n\nFast.\n\n### Option B: a server\n\nWhich way do we go?"
     assert asked(options, "A\nthe images belong elsewhere") == "Which way do we go? a. a store on disk"

@@ -242,6 +242,11 @@ def test_what_is_so_in_the_code_and_a_note_on_finished_work_are_no_decisions(sen
     assert decided(sentence) == ()
 
 
+def test_what_a_plan_says_that_is_marked_as_one_is_no_finding():
+    plan = "<proposed_plan>\nThe `limit` option is ignored where `rate` is set.\n</proposed_plan>"
+    assert judged(f"`load` reads the file twice.\n\n{plan}") == ("`load` reads the file twice.",)
+
+
 def test_of_the_causes_that_were_found_in_turn_only_those_of_the_newest_turn_are_findings():
     first = "The root cause is that `wait_for` has a limit that is too short."
     second = "The root cause is that `navigate` removes the folder."

@@ -63,6 +63,7 @@ REMEDY = 90  # characters of a sentence behind one that tells of a failure
 SHORTEST = 16  # characters of a verdict
 LATELY = 8  # verdicts of the turns in work that come before those of answers that end a turn
 QUOTED = re.compile(r"^ {0,3}>.*$", re.M)  # lines of a text that an answer quotes or drafts
+PLAN = re.compile(r"<proposed_plan>.*?(?:</proposed_plan>|\Z)", re.S)  # of Codex
 FENCED = re.compile(r"^ *```.*?(?:^ *```|\Z)", re.S | re.M)
 TRIED = re.compile(
     r"\b(?:(?:did|does|(?<!\byou )do|is|was)(?:n't|n’t| not) (?:work|help|fix|solve)\w*|"
@@ -402,8 +403,12 @@ def _outdated(transcript: Transcript, message: Message, conclusion: _Conclusion)
 
 @memoized
 def prose(message: Message) -> str:
-    """Return the words of an answer without code in fences: some agents write their actions so."""
+    """Return the words of an answer without code in fences, as some agents write their actions, and without a plan.
+
+    A plan that is marked as one is no finding; it stands where it was accepted.
+    """
     text = text_of(message)
+    text = PLAN.sub("\n", text) if "<proposed_plan>" in text else text
     return FENCED.sub("\n", text) if "```" in text else text
 
 

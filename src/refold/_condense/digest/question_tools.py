@@ -1,7 +1,8 @@
 """Tells what users answered to tools that ask them: each question with the option or the words that were given.
 
 A tool gives the answers back, so they are words of a tool and never a constraint. Where it names questions by an id
-only, the call has their words. What the user says later on the same matter stands behind an answer.
+only, the call has their words. What the user says later on the same matter stands behind an answer. A plan that was
+shown with a tool and accepted, and what the user said in place of letting a call run, are answers, too.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from refold._condense.call_facts import arguments_of, plain_name
 from refold._condense.call_outline import one_line
 from refold._condense.digest.answers import QUOTES
+from refold._condense.digest.conclusions import PLAN_ENDS
 from refold._condense.digest.outcomes import answered, failed
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.turns import turn_numbers, turns_at
@@ -41,6 +43,9 @@ QUESTION_AND_ANSWER = re.compile(
 PAIRS = re.compile(r'\s*(?:[^"\n]{0,60}\banswer(?:s|ed)?\b[^"\n]{0,30})?"')
 # An answer that lets the assistant go on, and decides nothing else.
 PERMISSION = re.compile(r"(?:[^:\n]{1,30}: )?(?:authori[sz]e|approve|grant|proceed|go ahead)\b", re.I)
+# How a harness gives back what the user said in place of letting a call run (Claude Code).
+REFUSED = re.compile(r"\bto tell you how to proceed, the user said:\s*(\S.*?)\s*(?:\n\nNote: |\Z)", re.I | re.S)
+PLAN_TITLE = re.compile(r"^#+ (?:Plan: )?(.+)$", re.M)
 NOTE = "user_note: "  # before what the user wrote beside an option (Codex)
 CHANGES = re.compile(  # how a sentence sounds that chooses something else, or takes a choice back
     r"\b(?:do not|don['’]?t|no|not|never|instead|rather|without|drop|remove|use|go with|nicht|kein\w*|statt|ne|pas|"
@@ -61,6 +66,11 @@ def answers_by_tool(view: View) -> tuple[str, ...]:
     permissions = at = 0
     for place in range(len(transcript.messages) - 1, -1, -1):
         for call, result in answered(view, transcript.messages[place : place + 1]):
+            if (refused := REFUSED.search(result.text)) and result.is_error:
+                lines.append(f'turn {turns[place]}, {call.name} refused: "{one_line(refused[1], ANSWER)}"')
+            elif plain_name(call.name).replace("_", "") in PLAN_ENDS and not failed(call, result):
+                title = PLAN_TITLE.search(string(arguments_of(call), "plan"))
+                lines += [f'turn {turns[place]}: plan "{one_line(title[1], SAID)}" accepted'] if title else []
             if not _asks_user(call.name) or failed(call, result):
                 continue
             pairs = _pairs(call, result.text)
@@ -113,7 +123,7 @@ def _description(call: ToolCall, answer: str) -> str:
 def _later(transcript: Transcript, turn: int, choice: str) -> str:
     """Return what a later short turn of the user says that changes a choice, as words behind it; or nothing."""
     numbers = turn_numbers(transcript)
-    words, names = _long(choice), set((FOREIGN_NAME if UNSPACED.search(choice) else NAME).findall(choice))
+    words, names = _long(choice), _names(choice)
     for message in reversed(transcript.messages):
         if numbers.get(message.id, 0) <= turn or len(text := own_text(message)) > SHORT_TURN:
             continue
@@ -121,13 +131,16 @@ def _later(transcript: Transcript, turn: int, choice: str) -> str:
             if CHANGES.search(sentence) and not sentence.rstrip().endswith(("?", "？")):
                 shared = words & _long(sentence)
                 if len(shared) >= SHARED or any(name in sentence for name in names):
-                    said = one_line(sentence, SAID)
-                    return f' (but then user turn {numbers[message.id]}: "{said}")'
+                    return f' (but then user turn {numbers[message.id]}: "{one_line(sentence, SAID)}")'
     return ""
 
 
-def _long(text: str) -> set[str]:
-    return {word for word in words_of(text) if len(word) >= LONG}
+def _names(text: str) -> frozenset[str]:
+    return frozenset((FOREIGN_NAME if UNSPACED.search(text) else NAME).findall(text))
+
+
+def _long(text: str) -> frozenset[str]:
+    return frozenset(word for word in words_of(text) if len(word) >= LONG)
 
 
 @word_cache(1_024)
