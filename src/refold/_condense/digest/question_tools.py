@@ -32,7 +32,7 @@ __all__ = ["answers_by_tool"]
 
 MOST = 150  # lines that are looked for
 QUESTION, ANSWER = 160, 400  # characters of each
-SHORT_TURN, SAID = 400, 160  # characters of a later turn that may change a choice, and of its sentence
+SHORT_TURN, SENTENCE = 400, 160  # characters of a later turn that may change a choice, and of its sentence
 LONG = 4  # letters of a word that two texts share which are about the same
 SHARED = 2  # such words; one is enough where it is a name
 ASKERS = re.compile(r"^ask_?(?:user|followup|the_user|human)|user_?(?:question|input)$|^question$")  # tools, by name
@@ -70,7 +70,7 @@ def answers_by_tool(view: View) -> tuple[str, ...]:
                 lines.append(f'turn {turns[place]}, {call.name} refused: "{one_line(refused[1], ANSWER)}"')
             elif plain_name(call.name).replace("_", "") in PLAN_ENDS and not failed(call, result):
                 title = PLAN_TITLE.search(string(arguments_of(call), "plan"))
-                lines += [f'turn {turns[place]}: plan "{one_line(title[1], SAID)}" accepted'] if title else []
+                lines += [f'turn {turns[place]}: plan "{one_line(title[1], SENTENCE)}" accepted'] if title else []
             if not _asks_user(call.name) or failed(call, result):
                 continue
             pairs = _pairs(call, result.text)
@@ -80,10 +80,10 @@ def answers_by_tool(view: View) -> tuple[str, ...]:
                     continue
                 at = len(lines)
             for question, answer in pairs:
-                asked = f'"{one_line(question, QUESTION).translate(QUOTES)}" → ' if question else ""
-                said = f'"{one_line(answer, ANSWER)}"' if question else one_line(answer, ANSWER)
+                asking = f'"{one_line(question, QUESTION).translate(QUOTES)}" → ' if question else ""
+                words = f'"{one_line(answer, ANSWER)}"' if question else one_line(answer, ANSWER)
                 later = _later(transcript, turns[place], f"{question} {answer} {_description(call, answer)}")
-                lines.append(f"turn {turns[place]}, {call.name}: {asked}{said}{later}")
+                lines.append(f"turn {turns[place]}, {call.name}: {asking}{words}{later}")
     if permissions > 1:
         lines[at] += f" (the newest of {permissions} permissions)"
     return tuple(dict.fromkeys(lines))[:MOST]
@@ -91,18 +91,18 @@ def answers_by_tool(view: View) -> tuple[str, ...]:
 
 def _pairs(call: ToolCall, text: str) -> list[tuple[str, str]]:
     """Return the questions with their answers; what is given back in other words is one answer without a question."""
-    if found := QUESTION_AND_ANSWER.findall(text) if PAIRS.match(text) else []:
-        return [(question, answer) for question, answer in found]
+    if matches := QUESTION_AND_ANSWER.findall(text) if PAIRS.match(text) else []:
+        return [(question, answer) for question, answer in matches]
     by_id = mapping(mapping(decoded(text)).get("answers")) if text.lstrip()[:1] == "{" else {}
     worded = {string(one, "id"): string(one, "question") for one in _questions(call)}
     pairs = [
-        (worded.get(name) or name, "; ".join(str(each).removeprefix(NOTE) for each in _given(value)))
+        (worded.get(name) or name, "; ".join(str(each).removeprefix(NOTE) for each in _values_of(value)))
         for name, value in by_id.items()
     ]
     return [pair for pair in pairs if pair[1]] or [("", text)]
 
 
-def _given(value: object) -> list[object]:
+def _values_of(value: object) -> list[object]:
     """Return the answers to one question, whether they stand in a list or alone."""
     inside = mapping(value).get("answers", value)
     return listing(inside) or [inside]
@@ -131,7 +131,7 @@ def _later(transcript: Transcript, turn: int, choice: str) -> str:
             if CHANGES.search(sentence) and not sentence.rstrip().endswith(("?", "？")):
                 shared = words & _long(sentence)
                 if len(shared) >= SHARED or any(name in sentence for name in names):
-                    return f' (but then user turn {numbers[message.id]}: "{one_line(sentence, SAID)}")'
+                    return f' (but then user turn {numbers[message.id]}: "{one_line(sentence, SENTENCE)}")'
     return ""
 
 

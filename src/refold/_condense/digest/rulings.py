@@ -254,9 +254,9 @@ def rulings(view: View, staying: Sequence[Message]) -> Iterator[str]:
     Of short turns the whole is quoted while there is room: a sentence out of few misleads. Orders that were worked off
     are left out, but where they set again what another one did.
     """
-    found = list(_all_rulings(view, staying))
-    again = {each.later for each in found}
-    yield from (each.line for each in found if not each.over or each.turn in again)
+    candidates = list(_all_rulings(view, staying))
+    again = {each.later for each in candidates}
+    yield from (each.line for each in candidates if not each.over or each.turn in again)
 
 
 def _all_rulings(view: View, staying: Sequence[Message]) -> Iterator[_Ruling]:
@@ -374,8 +374,8 @@ def _reason_for(answer: Message, proposal: str) -> str:
     """Return the sentence before a proposal, or the one behind it, where that gives a reason."""
     sentences = [*sentences_of_answer(prose(answer))]
     place = next((at for at, each in enumerate(sentences) if _bare(each)[:UPON] == _bare(proposal)[:UPON]), -1)
-    beside = (sentences[at] for at in (place - 1, place + 1) if place >= 0 and 0 <= at < len(sentences))
-    reasons = (each for each in beside if tells(each) and (BECAUSE.search(each) or REASONS.search(each)))
+    neighbors = (sentences[at] for at in (place - 1, place + 1) if place >= 0 and 0 <= at < len(sentences))
+    reasons = (each for each in neighbors if tells(each) and (BECAUSE.search(each) or REASONS.search(each)))
     return next((one_line(WHY.sub("", each).rstrip("."), UPON) for each in reasons), "")
 
 
