@@ -127,8 +127,10 @@ $(VENV)/.ready: requirements/run.txt pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -e .
 	touch $@
 
+# pip compiles one file after the other; what fails here are templates, which nobody imports
 $(VENV)/.ready-dev: requirements/dev.txt $(VENV)/.ready
-	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-compile --require-hashes -r requirements/dev.txt
+	-$(BIN)/python -m compileall -q -j 0 $(VENV)/lib src >/dev/null
 	touch $@
 
 $(VENV)/.ready-page: requirements/gateway.txt $(VENV)/.ready
