@@ -15,7 +15,7 @@ from tests.depth import DEEP
 from tests.shared import SHARED
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
-for _name, _examples in (("few", 6), ("usual", 15)):
+for _name, _examples in (("few", 6), ("usual", 10)):
     settings.register_profile(
         _name, max_examples=_examples, deadline=None, derandomize=True, suppress_health_check=_SLOW
     )

@@ -1,6 +1,6 @@
 import json
 from copy import deepcopy
-from itertools import takewhile
+from itertools import product, takewhile
 
 import msgspec
 import pytest
@@ -16,11 +16,12 @@ from refold.sessions import MemoryStore, open_store
 from refold.sessions._jsonl import export_session, import_session
 from refold.stages.clear import Clear
 from refold.testing.provider import ScriptedProvider
+from tests.depth import combined
 from tests.gateway.conftest import standing
 from tests.gateway.recall.models import WINDOW, Beside, brought, talk, tells
 from tests.gateway.recall.test_recall import DIALECTS, STREAMING, unmarked
 from tests.gateway.scripted_upstream import call
-from tests.gateway.talking import Chat
+from tests.gateway.talking import TALKERS, Chat
 from tests.gateway.test_replicas import postgres_server, postgres_url, store  # noqa: F401 # fixtures
 
 ROOMY = {"limit": 16_000, "window": 16_000}
@@ -68,10 +69,9 @@ def talk_on(client, turn):
     return seen
 
 
-@STREAMING
-@pytest.mark.parametrize("first", [True, False], ids=["recall-first", "recall-last"])
-@DIALECTS
-def test_what_is_asked_for_beside_the_clients_tools_comes_with_its_next_request(serving, talker, first, streaming):
+@pytest.mark.parametrize(("talker", "way"), combined(TALKERS, product((True, False), (False, True))))
+def test_what_is_asked_for_beside_the_clients_tools_comes_with_its_next_request(serving, talker, way):
+    first, streaming = way
     model = Beside(after=GREP) if first else Beside(before=GREP[:1], after=GREP[1:], text="I look.")
     url, provider = serving(model)
     client = talker(url, streaming)
@@ -157,7 +157,7 @@ def test_the_request_that_was_answered_may_come_again_first(serving, talker):
     assert client.secret in brought(provider.received[-1])[0].text
 
 
-@DIALECTS
+@pytest.mark.parametrize(("talker", "store"), combined(TALKERS, ("sqlite", "postgres")), indirect=["store"])
 def test_two_replicas_bring_what_either_was_asked_for(store, talker):  # noqa: F811 # the fixture
     model = Beside(after=GREP)
     given = {"store": store, "window": 16_000, "background": False, "recall_tool": True, "recall_tokens": 1_500}

@@ -1,20 +1,22 @@
+import itertools
 import json
 
 import pytest
 
 from refold._gateway.recall.tool import NAME
+from tests.depth import combined
 from tests.gateway.conftest import standing
 from tests.gateway.recall.models import WINDOW, Model, asked_back, offered, talk
 from tests.gateway.talking import TALKERS
 
 STREAMING = pytest.mark.parametrize("streaming", [False, True], ids=["whole", "streamed"])
+WAYS = list(itertools.product((False, True), ("", "I look it up.")))  # streamed or not, silent or with words
 DIALECTS = pytest.mark.parametrize("talker", TALKERS, ids=lambda talker: talker.wire)
 
 
-@STREAMING
-@pytest.mark.parametrize("text", ["", "I look it up."], ids=["silent", "worded"])
-@DIALECTS
-def test_what_was_left_out_is_brought_back_without_the_client_knowing(serving, talker, text, streaming):
+@pytest.mark.parametrize(("talker", "way"), combined(TALKERS, WAYS))
+def test_what_was_left_out_is_brought_back_without_the_client_knowing(serving, talker, way):
+    streaming, text = way
     model = Model(text=text)
     url, provider = serving(model)
     client = talker(url, streaming)

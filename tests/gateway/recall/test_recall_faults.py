@@ -8,18 +8,18 @@ from google.genai import errors
 
 from refold._gateway.recall.tool import NAME
 from refold.testing.provider import Fault, ScriptedReply
+from tests.depth import combined
 from tests.gateway.recall.models import Model, talk
-from tests.gateway.recall.test_recall import DIALECTS, STREAMING
+from tests.gateway.recall.test_recall import DIALECTS, STREAMING, WAYS
 from tests.gateway.scripted_upstream import call
-from tests.gateway.talking import Chat
+from tests.gateway.talking import TALKERS, Chat
 
 SDK_ERRORS = (openai.OpenAIError, anthropic.APIError, errors.APIError)
 
 
-@pytest.mark.parametrize("text", ["", "I look it up."], ids=["silent", "worded"])
-@STREAMING
-@DIALECTS
-def test_an_error_upstream_in_the_second_round_is_the_clients_in_its_own_dialect(serving, talker, streaming, text):
+@pytest.mark.parametrize(("talker", "way"), combined(TALKERS, WAYS))
+def test_an_error_upstream_in_the_second_round_is_the_clients_in_its_own_dialect(serving, talker, way):
+    streaming, text = way
     model = Model(text=text, then=Fault("rate_limit"))
     url, provider = serving(model)
     client = talker(url, streaming)

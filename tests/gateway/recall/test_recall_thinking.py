@@ -9,6 +9,7 @@ from refold import policies
 from refold._gateway.recall.tool import NAME
 from refold.core.budget import Exactly
 from refold.testing.provider import ScriptedProvider, ScriptedReply
+from tests.depth import combined
 from tests.gateway.conftest import standing
 from tests.gateway.recall.models import asked_back, brought
 from tests.gateway.thinking import (
@@ -24,6 +25,7 @@ STREAMING = pytest.mark.parametrize("streaming", [False, True], ids=["whole", "s
 POLICIES = pytest.mark.parametrize("policy", policies.names())
 QUERY = {"query": "Read src/m1.py"}
 READ = ("Read", {"path": "src/z.py"})
+WAYS = list(itertools.product((False, True), [((READ,), ()), ((), (READ,))]))  # streamed or not, before or after
 
 
 class Asking:
@@ -54,9 +56,7 @@ def run(behave, model="preserving", steps=24, streaming=False, headers=None, **s
     return agent, provider
 
 
-@POLICIES
-@STREAMING
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(("policy", "streaming", "model"), combined(policies.names(), (False, True), MODELS))
 def test_rounds_within_an_answer_are_accepted_and_so_is_all_that_follows(policy, streaming, model):
     behave = Asking(often=2)
     agent, provider = run(behave, model, streaming=streaming, policy=policy)
@@ -68,10 +68,9 @@ def test_rounds_within_an_answer_are_accepted_and_so_is_all_that_follows(policy,
     }
 
 
-@POLICIES
-@STREAMING
-@pytest.mark.parametrize("sides", [((READ,), ()), ((), (READ,))], ids=["before", "after"])
-def test_what_is_brought_with_the_next_request_is_accepted(policy, streaming, sides):
+@pytest.mark.parametrize(("policy", "way"), combined(policies.names(), WAYS))
+def test_what_is_brought_with_the_next_request_is_accepted(policy, way):
+    streaming, sides = way
     behave = Asking(*sides)
     _, provider = run(behave, streaming=streaming, policy=policy)
     clean(provider)
