@@ -380,3 +380,26 @@ def test_any_replica_shows_the_plans_that_another_has_made_since(store):
         shown = [json.loads(call(each.url, "GET", f"/v1/sessions/{id}")[2])["plans"] for each in (one, two)]
     assert len(shown[0]) == 2
     assert shown[1] == shown[0]
+
+
+@pytest.mark.parametrize("to", ["newest", -1, 0])
+def test_any_replica_takes_back_the_plans_that_another_has_made_since(store, to):
+    more = {"window": 16_000, "background": False, "store": store}
+    with ScriptedProvider(["ok"]) as provider, standing(provider, **more) as one, standing(provider, **more) as two:
+        id = call(one.url, body=chat(9))[1]["x-refold-conversation"]
+        call(two.url, body=chat(9))
+        assert call(one.url, body=chat(18))[1]["x-refold-done"] == "compacted"
+        plans = [each["id"] for each in json.loads(call(one.url, "GET", f"/v1/sessions/{id}")[2])["plans"]]
+        assert len(plans) == 2
+        body = {"to": plans[1] if to == "newest" else to}
+        status, _, body = call(two.url, path=f"/v1/sessions/{id}/rewind", body=body)
+        assert status == 200, body
+        left = {"newest": plans, -1: plans[:1], 0: []}[to]
+        assert [each["id"] for each in json.loads(body)["plans"]] == left
+        for each in (one, two):
+            shown = json.loads(call(each.url, "GET", f"/v1/sessions/{id}")[2])["plans"]
+            assert [each["id"] for each in shown] == left
+            assert call(each.url, body=chat(18), headers={"x-refold-trigger": "never"})[0] == 200
+        sent = [received.body["messages"] for received in provider.received[-2:]]
+    assert sent[0] == sent[1]
+    assert (sent[0] == chat(18)["messages"]) == (not left)

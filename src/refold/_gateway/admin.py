@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from refold import formats
+from refold._gateway.conversations.conversation import within
 from refold._gateway.conversations.lookup import CompactionWish
 from refold._gateway.conversations.session_reader import hidden_by
 from refold._gateway.server.asgi import (
@@ -340,7 +341,7 @@ class Admin:
             remaining = _until(await self._keeper.plans(id, owner), to)
             await self._keeper.rewound(id, [plan.id for plan in remaining], caller.name)
         else:
-            remaining = await self._rewind(conversation, to, caller.name)
+            remaining = await self._rewind(id, conversation, to, caller)
         return _json({**_summary_of(id, conversation), "plans": [_plan(plan) for plan in remaining]})
 
     def _act(self, kind: str) -> Callable[[Request], Awaitable[Response]]:
@@ -368,14 +369,16 @@ class Admin:
 
         return respond
 
-    async def _rewind(self, conversation: Conversation, to: int | str, by: str) -> tuple[Plan, ...]:
+    async def _rewind(self, id: str, conversation: Conversation, to: int | str, caller: Caller) -> tuple[Plan, ...]:
+        """Take plans back of those that `_plans` shows; here those are in force whose messages have come here."""
         async with conversation.lock:
-            remaining = _until(conversation.plans, to)
-            revision = None
+            remaining, revision = _until(await self._plans(id, conversation, caller.sees), to), None
             if conversation.session_id:
-                stored = [plan.id for plan in remaining[: conversation.stored_plans]]
-                revision = await self._keeper.rewound(conversation.session_id, stored, by)
-            conversation.rewind(remaining, revision)
+                stored = remaining[: conversation.stored_plans] if conversation.unsaved else remaining
+                ids = [plan.id for plan in stored]
+                revision = await self._keeper.rewound(conversation.session_id, ids, caller.name)
+            here = within(remaining, len(conversation.body.raws))
+            conversation.rewind(here, revision, stored=revision is not None and not conversation.unsaved)
             await self._lookup.rest(conversation)
         return remaining
 
