@@ -1,7 +1,11 @@
 """Two teams on one gateway: in no route is anything of the other seen, listed, changed or guessed."""
 
+import http.client
 import json
+import re
+import time
 from types import SimpleNamespace
+from urllib.parse import urlencode
 
 import pytest
 from starlette.routing import Route
@@ -9,6 +13,7 @@ from starlette.routing import Route
 from refold._gateway.admin import Admin, ScopedRoute
 from refold._gateway.server.tokens import TokenFile
 from refold._gateway.wire.routes import DIALECTS, PATHS
+from refold._page.app import page_app
 from tests.gateway.scripted_upstream import ADMIN, call, chat
 
 WORD = "word3x7"  # which stands in one message of `chat(10)`
@@ -110,6 +115,79 @@ def test_nothing_of_another_team_is_seen_listed_changed_or_guessed(teams, route,
     assert state(teams) == before
     for path, body in real:  # which shows that the requests mean something
         assert teams.ask(ADMIN if route.access == "administrator" else teams.ours, method, path, body)[0] == 200
+
+
+def page_requests(method, path, id, plan, message, word):
+    """Return the requests to a route of the page that name these things: pairs of path and form."""
+    conversation = f"/c/{id}"
+    acts = {"rewind": {"plan": plan}, "pin": {"message": message}, "policy": {"policy": "opal"}, "undo": {"step": "2"}}
+    acts["compact"] = {"model": "gpt-4o", "goal": "3000"}
+    report = ("/reports", {"kind": "replay", "id": id})
+    return {
+        ("GET", "/"): [("/", None)],
+        ("GET", "/search"): [(f"/search?q={word}", None)],
+        ("POST", "/sign-in"): [("/sign-in", {"token": "wrong"})],
+        ("POST", "/sign-out"): [("/sign-out", {})],
+        ("GET", "/static"): [("/static/page.css", None)],
+        ("GET", "/c/{id}"): [(conversation, None), (conversation + "?show=originals", None)],
+        **{("GET", f"/c/{{id}}/{name}"): [(f"{conversation}/{name}", None)] for name in VIEWS},
+        ("GET", "/c/{id}/m/{message}"): [(f"{conversation}/m/{message}", None)],
+        ("GET", "/c/{id}/m/{message}/text"): [(f"{conversation}/m/{message}/text", None)],
+        **{("GET", f"/c/{{id}}/{name}"): [(f"{conversation}/{name}?{urlencode(acts[name])}", None)] for name in acts},
+        **{("POST", f"/c/{{id}}/{name}"): [(f"{conversation}/{name}", form)] for name, form in acts.items()},
+        ("GET", "/reports"): [report, ("/reports", None)],
+        ("POST", "/reports"): [report],
+        ("POST", "/reports/cancel"): [report, ("/reports/cancel", {})],
+        ("GET", "/reports/report.html"): [("/reports/report.html", None)],
+        ("GET", "/reports/plots/{name}.svg"): [("/reports/plots/001-cost.svg", None)],
+    }[method, path]
+
+
+VIEWS = ("plot.json", "events", "compare", "tokens", "must-hold")
+PAGE_ROUTES = [
+    (path, method)
+    for route in page_app(None, None, b"").routes  # type: ignore[arg-type]
+    for path, methods in [(route.path, getattr(route, "methods", {"GET"}))]
+    for method in sorted(methods - {"HEAD"})
+]
+
+
+@pytest.mark.parametrize(("path", "method"), PAGE_ROUTES, ids=[" ".join(each[::-1]) for each in PAGE_ROUTES])
+def test_nothing_of_another_team_is_seen_or_changed_on_the_page(teams, path, method):
+    def ask(token, where, form):
+        headers = {"origin": teams.url, "content-type": "application/x-www-form-urlencoded"}
+        if form is None:
+            return teams.ask(token, "GET", "/page" + where, None, **headers)
+        own = re.search(r'name="form" value="([^"]+)"', teams.ask(token, "GET", "/page/reports")[2].decode())
+        data = urlencode(form | {"form": own[1]}).encode()
+        return teams.ask(token, "POST", "/page" + where, data, **headers)
+
+    if "/reports/" in path:  # there is one to be seen
+        assert ask(teams.ours, "/reports", {"kind": "replay", "id": teams.id})[0] == 303
+        end = time.monotonic() + 60
+        while ask(teams.ours, "/reports/report.html", None)[0] != 200 and time.monotonic() < end:
+            time.sleep(0.05)
+    before = state(teams)
+    real = page_requests(method, path, teams.id, teams.plan, teams.message, WORD)
+    invented = page_requests(method, path, "conv_" + "0" * 32, "plan:" + "0" * 24, "b2:" + "0" * 24, "absentword")
+    for request, other in zip(real, invented, strict=True):
+        status, _, data = ask(teams.theirs, *request)
+        if teams.id in str(request):
+            other_status, _, other_data = ask(teams.theirs, *other)
+            assert (status, data) == (other_status, other_data), "not yours and not there are one answer"
+            assert status == 404
+        assert not [each for each in (teams.id, teams.plan, teams.message) if each in data.decode()]
+        if not path.startswith(("/sign-in", "/static")):
+            assert call(teams.url, method, "/page" + request[0], None, {"x-refold-token": ""})[0] == 401
+    assert state(teams) == before
+    for where, form in real if path != "/sign-in" else ():  # which shows that the requests mean something
+        if path.endswith("/events"):  # which do not end
+            watching = http.client.HTTPConnection(teams.url.partition("//")[2], timeout=20)
+            watching.request("GET", "/page" + where, headers={"x-refold-token": teams.ours})
+            assert watching.getresponse().status == 200
+            watching.close()
+        else:
+            assert ask(teams.ours, where, form)[0] in (200, 303)
 
 
 @pytest.mark.parametrize("path", ["/v1/sessions", "/v1/recall?q=" + WORD])
