@@ -17,8 +17,8 @@ that were read, most were numbers, which stand in a removed text by chance (an o
 prints). Of 33 others, 10 were names that many projects have (`dev/null`, `HEAD`, `Number.isFinite`), 4 had no other word of the
 step in the text that was looked for (the step read a file, and the query was what is left of its path), 8 stood behind the
 first 4,000 characters of a long step, which the query then was, and 11 were the ranking's. So *names* leaves out numbers, names
-that a removed text of another source contains too, and identifiers of which no text contains three words of the query, of three
-letters or more.
+that a text of another source contains too, and identifiers of which no text contains three words of the query, of three
+letters or more. Of each group up to twelve of a cut are asked for.
 
 By step, one query can stand for a dozen identifiers of one long step, so `--by near` asks with the 300 characters on either
 side, as an agent asks that misses one thing. By pointer the query is the whole first line that stands in place of an output,
@@ -30,6 +30,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections import Counter, defaultdict
+from itertools import chain
 from math import log
 from statistics import mean, stdev
 from typing import TYPE_CHECKING
@@ -44,7 +45,7 @@ from refold._counting import counter_for
 from refold._recall.search import Asking, RemovedMessages
 from refold._salience.atoms import kind_of, names_of
 from refold.core.edits import Rewrite
-from refold.core.messages import Text, text_of
+from refold.core.messages import Text, text_of, texts
 from refold.replay import _judge as judge
 
 if TYPE_CHECKING:
@@ -65,26 +66,22 @@ LETTERS = re.compile(r"[^\W\d_]{3,}")
 SATURATION, LENGTH = 1.5, 0.75  # of the rivals' BM25: k1 and b as libraries have them
 
 
+class Findable(Struct, frozen=True):
+    """An identifier that is asked for, or nothing where an output is, the query, and the numbers of the right texts."""
+
+    wanted: str
+    query: str
+    right: set[int]
+
+
 class Answer(Struct, frozen=True):
-    """How one query was answered: by whom, the place of the first right text if there is one, and if it was shown.
+    """How one query of a group was answered: by whom, the place of the first right text, if any, and if it was shown."""
 
-    `fair` tells that the identifier is no number and that the right text has words of the query.
-    """
-
+    group: str
     ranker: str
     session: str
-    wanted: str
-    fair: bool
     rank: int | None
     shown: bool = False
-
-
-class Answered(Struct, frozen=True):
-    """The answers for the sessions of a source, and the names in what was removed from them."""
-
-    source: str
-    answers: list[Answer]
-    names: frozenset[str]
 
 
 def queries(
@@ -170,27 +167,32 @@ def main() -> None:
     asked.add_argument("--jobs", type=int, help="processes; one a core by default")
     options = asked.parse_args()
     files = files_of(options.only)
-    for goal in options.goals.split(","):
-        results = [
-            result
-            for some in worked(f"files, {goal}", answered, files, goal, options.policy, options.by, jobs=options.jobs)
-            for result in some
-        ]
-        for line in _report(results, pointed=options.by == "pointer"):
-            print(f"{goal}, by {options.by}, {line}")
-
-
-def _report(results: Sequence[Answered], *, pointed: bool) -> Iterator[str]:
     sources: dict[str, set[str]] = defaultdict(set)
-    for result in results:
-        for name in result.names:
-            sources[name].add(result.source)
-    groups = {"all": [answer for result in results for answer in result.answers]}
-    if not pointed:
-        groups["names"] = [answer for answer in groups["all"] if answer.fair and len(sources[answer.wanted]) == 1]
-    for group, some in groups.items():
-        for ranker in dict.fromkeys(answer.ranker for answer in some):
-            yield f"{group}: {ranker}, {_figures([answer for answer in some if answer.ranker == ranker])}"
+    for source, names in chain.from_iterable(worked("names", _names_of_source, files, jobs=options.jobs)):
+        for name in names:
+            sources[name].add(source)
+    usual = frozenset(name for name, some in sources.items() if len(some) > 1)
+    for goal in options.goals.split(","):
+        label = f"files, {goal}"
+        answers = list(
+            chain.from_iterable(
+                worked(label, answered, files, goal, options.policy, options.by, usual, jobs=options.jobs)
+            )
+        )
+        for group, ranker in dict.fromkeys((answer.group, answer.ranker) for answer in answers):
+            some = [answer for answer in answers if (answer.group, answer.ranker) == (group, ranker)]
+            print(f"{goal}, by {options.by}, {group}: {ranker}, {_figures(some)}")
+
+
+def _names_of_source(path: Path) -> list[tuple[str, frozenset[str]]]:
+    """Return the names in the sessions of a file, with their source."""
+    return [
+        (
+            name.partition("/")[0],
+            frozenset().union(*(names_of(_unescaped(text)) for each in messages for text in texts(each))),
+        )
+        for _, name, _, messages, _ in sessions_of(path, None)
+    ]
 
 
 def _figures(answers: Sequence[Answer]) -> str:
@@ -205,10 +207,13 @@ def _figures(answers: Sequence[Answer]) -> str:
     return f"{len(answers)} queries, {shares}, hit@5 by session {mean(means):.2f}{error}{shown}"
 
 
-def answered(path: Path, goal: str, policy: str, by: str) -> list[Answered]:
-    """Return how the recall tool and its rivals answer each query on the sessions of a file."""
+def answered(path: Path, goal: str, policy: str, by: str, usual: frozenset[str]) -> list[Answer]:
+    """Return how the recall tool and its rivals answer queries on the sessions of a file.
+
+    `usual` are names that several sources have.
+    """
     counter = counter_for("gpt-4o")
-    found: list[Answered] = []
+    found: list[Answer] = []
     for _, name, session, messages, sizes in sessions_of(path, None):
         for cut in _cuts(messages, sizes):
             demand = Demand.of(messages[:cut], messages[cut:])
@@ -224,42 +229,73 @@ def answered(path: Path, goal: str, policy: str, by: str) -> list[Answered]:
             removed = RemovedMessages(messages[:cut], (made.plan,) if made.plan else (), counter)
             if by == "pointer":
                 every = list(pointers(messages[:cut], made.plan)) if made.plan else []
-            else:
-                kept = formats.read(formats.find(session.format), made.messages).messages
-                every = list(queries(demand.needed, messages[cut:], kept, STEP if by == "step" else NEAR))
-            found.append(_answered(removed, every, name, pointed=by == "pointer"))
+                found += _answers(removed, "all", _spread(_right_outputs(removed, every)), name)
+                continue
+            kept = formats.read(formats.find(session.format), made.messages).messages
+            every = list(queries(demand.needed, messages[cut:], kept, STEP if by == "step" else NEAR))
+            findable = _right_texts(removed, every)
+            found += _answers(removed, "all", _spread(findable), name)
+            fair = [each for each in findable if each.wanted not in usual and _is_fair(each, removed)]
+            found += _answers(removed, "names", _spread(fair), name)
     return found
 
 
-def _answered(removed: RemovedMessages, every: Sequence[tuple[str, str]], session: str, *, pointed: bool) -> Answered:
-    texts = [piece.text for piece in removed.pieces]
-    named = [f"{piece.name}\n{text}" for piece, text in zip(removed.pieces, texts, strict=True)]
-    # escapes of JSON undone, as where the demand was found: else the first name of a line has an n before it
-    names = [frozenset() if pointed else names_of(re.sub(r"\\[\\nrt\"]", " ", text)) for text in named]
+def _spread(findable: Sequence[Findable]) -> Sequence[Findable]:
+    return findable[:: max(len(findable) // EACH, 1)][:EACH]
 
-    def right_for(wanted: str) -> set[int]:
-        return {number for number, text in enumerate(texts) if (text == wanted if pointed else wanted in names[number])}
 
-    findable = [(wanted, query) for wanted, query in every if right_for(wanted)]
-    chosen = findable[:: max(len(findable) // EACH, 1)][:EACH]
+def _right_outputs(removed: RemovedMessages, every: Sequence[tuple[str, str]]) -> list[Findable]:
+    """Return the queries by the line of a pointer, each with the texts that are that output."""
+    numbers: dict[str, set[int]] = defaultdict(set)
+    for number, piece in enumerate(removed.pieces):
+        numbers[piece.text].add(number)
+    return [Findable("", query, numbers[wanted]) for wanted, query in every if wanted in numbers]
+
+
+def _right_texts(removed: RemovedMessages, every: Sequence[tuple[str, str]]) -> list[Findable]:
+    """Return the queries that have an answer, each with the texts that contain the identifier."""
+    numbers: dict[str, set[int]] = defaultdict(set)
+    for number, piece in enumerate(removed.pieces):
+        for name in names_of(_unescaped(f"{piece.name}\n{piece.text}")):
+            numbers[name].add(number)
+    return [Findable(wanted, query, numbers[wanted]) for wanted, query in every if wanted in numbers]
+
+
+def _is_fair(findable: Findable, removed: RemovedMessages) -> bool:
+    """Tell whether the identifier is no number, and a text that contains it has words of the query."""
+    words = _words(findable.query)
+    return kind_of(findable.wanted) != "number" and any(
+        len(words & _words(f"{removed.pieces[number].name}\n{removed.pieces[number].text}")) >= SHARED
+        for number in findable.right
+    )
+
+
+def _answers(removed: RemovedMessages, group: str, chosen: Sequence[Findable], session: str) -> list[Answer]:
+    named = [f"{piece.name}\n{piece.text}" for piece in removed.pieces] if chosen else []
     numbers = {id(piece): number for number, piece in enumerate(removed.pieces)}
     rankers: dict[str, Callable[[str], list[int]]] = {
         "refold": lambda query: [numbers[id(piece)] for piece in removed.ranked(query)],
         "BM25 of texts": by_bm25(named),
         "BM25 of lines": by_bm25(named, lines=True),
         "rarest word": by_rarest(named),
-        "newest": lambda _: list(range(len(texts) - 1, -1, -1)),
+        "newest": lambda _: list(range(len(named) - 1, -1, -1)),
     }
     answers: list[Answer] = []
-    for wanted, query in chosen:
-        right = right_for(wanted)
-        shared = max(len(_words(query) & _words(named[number])) for number in right)
-        fair = pointed or (kind_of(wanted) != "number" and shared >= SHARED)
+    for each in chosen:
         for name, ranked in rankers.items():
-            rank = next((place for place, number in enumerate(ranked(query)) if number in right), None)
-            shown = name == "refold" and not pointed and wanted in names_of(removed.answer(Asking(query), TOKENS))
-            answers.append(Answer(name, session, wanted, fair, rank, shown))
-    return Answered(session.partition("/")[0], answers, frozenset().union(*names))
+            rank = next((place for place, number in enumerate(ranked(each.query)) if number in each.right), None)
+            shown = (
+                name == "refold"
+                and bool(each.wanted)
+                and each.wanted in names_of(removed.answer(Asking(each.query), TOKENS))
+            )
+            answers.append(Answer(group, name, session, rank, shown))
+    return answers
+
+
+def _unescaped(text: str) -> str:
+    """Return a text with escapes of JSON undone, as where the demand was found: else a line's first name has an n before it."""
+    return re.sub(r"\\[\\nrt\"]", " ", text)
 
 
 def _words(text: str) -> set[str]:
