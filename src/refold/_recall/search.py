@@ -52,7 +52,7 @@ NOISE = frozenset({"the", "of", "and", "in", "to", "a", "lines", "line", "charac
 NAMING = 24  # words up to which a query may be the words of a pointer
 # Of a score, for what is no output of a tool: a step is written like the steps before it, and needs what they brought.
 OWN = 0.6
-WEAK = 0.3  # of the best score: what fits less is not shown
+WEAK = 0.15  # of the best score: what fits less is not shown
 SPOKEN = "words"  # with which the name of what was said begins; it tells no source
 SEVERAL = 4  # texts that share the room of an answer, where none is asked for by its name
 SHORT = 200  # characters up to which arguments of a call are not worth a piece of their own
@@ -112,9 +112,9 @@ class Ranking:
             if texts := [(text, 0) for text in named if among is None or among(text)]:
                 return texts
         words = [word for word in WORD.findall(query) if word.lower() not in NOISE] or [query]
-        passages = [each for each in self._index.best(" ".join(words)) if among is None or among(self.texts[each.text])]
-        least = max((each.fit for each in passages), default=0.0) * WEAK
-        return [(self.texts[each.text], each.line) for each in passages if each.fit >= least]
+        passages = self._index.best(" ".join(words), lambda number: among is None or among(self.texts[number]))
+        least = max((each.score for each in passages), default=0.0) * WEAK
+        return [(self.texts[each.text], each.line) for each in passages if each.score >= least]
 
 
 class RecordedTexts:
