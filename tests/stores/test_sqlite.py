@@ -107,3 +107,16 @@ def test_threads_that_wait_for_each_other_give_up_soon_when_another_process_hold
             assert {type(each.exception()) for each in tries} == {StoreLocked}
             assert time.monotonic() - begun < 1.5  # and not the timeout for each of them
         assert store.create("after", "openai-chat").id == "after"
+
+
+def test_a_search_in_a_session_takes_no_longer_than_one_in_the_whole_store(tmp_path):
+    store = open_store(tmp_path / "s.db")
+    Session(store, "s").append([{"role": "user", "content": f"common word, message {place}"} for place in range(3_000)])
+
+    def seconds(sessions):
+        started = time.process_time()
+        assert len(store.search("common", sessions, 20)) == 20
+        return time.process_time() - started
+
+    everywhere, within = (min(seconds(sessions) for _ in range(3)) for sessions in ((), ("s",)))
+    assert within < 5 * everywhere

@@ -208,11 +208,12 @@ class SQLStore(Writing):
             return ()
         messages, links = schema.messages.columns, schema.session_messages.columns
         condition, parameters = self._database.matching(query)
-        numbers = text(condition).columns(schema.messages.c.number).subquery("found")
+        # joined, not looked up in a list: SQLite went through the list again for each message of the session
+        numbers = select(text(condition).columns(schema.messages.c.number).subquery().c.number).distinct().subquery()
         hits = (
             select(messages.id, func.max(links.session), messages.native)
             .join(schema.session_messages, links.message == messages.id)
-            .where(messages.number.in_(select(numbers.c.number)))
+            .join(numbers, numbers.c.number == messages.number)
             .group_by(messages.number, messages.id, messages.native)
             .order_by(messages.number.desc())
             .limit(limit)
