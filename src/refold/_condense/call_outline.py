@@ -22,6 +22,7 @@ __all__ = [
     "REPORTED",
     "WRONG_SIGNS",
     "call_line",
+    "command_line",
     "content_line",
     "content_summary",
     "exit_code",
@@ -29,6 +30,7 @@ __all__ = [
     "may_be_wrong",
     "one_line",
     "pointer",
+    "without_report",
     "wrong_line",
 ]  # fmt: skip
 
@@ -113,7 +115,7 @@ def content_summary(result: ToolResult) -> str:
     """Return how much an output was and what it held."""
     what = content_line(result.text, error=result.is_error)
     detail = f": {what}" if what else ""
-    return f"{_size(_printed(result.text))}{detail}"
+    return f"{_size(without_report(result.text))}{detail}"
 
 
 def call_line(call: ToolCall | None, result: ToolResult | None = None) -> str:
@@ -164,7 +166,7 @@ def content_line(text: str, *, error: bool = False) -> str:
     """Return in a few words what an output holds: how it ended, its first error, or what sort of content it is."""
     code = exit_code(text)
     ended = f"exit code {code}" if code is not None else ""
-    text = _printed(text)
+    text = without_report(text)
     head = grapheme_prefix(text, LOOKED_AT)
     end = grapheme_suffix(text, AT_END)
     counted = ", ".join(TESTS.findall(end)[:4]) if _any(COUNTED, end) else ""
@@ -183,7 +185,7 @@ def content_line(text: str, *, error: bool = False) -> str:
     return "; ".join(filter(None, (ended, one_line(opening, 80))))
 
 
-def _printed(text: str) -> str:
+def without_report(text: str) -> str:
     """Return what a command printed, without what a harness reports of it first."""
     reported = REPORTED.match(text)
     return text[reported.end() :] if reported else text

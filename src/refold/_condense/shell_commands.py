@@ -31,6 +31,8 @@ TOKEN = re.compile(r"(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.|[^\s'\"\\;&|<>()])+|&&|
 LINES = re.compile(rf"{TOKEN.pattern}|\n", re.S)  # the same with ends of lines
 QUOTED = re.compile(r"'([^']*)'|\"((?:\\.|[^\"\\])*)\"|\\(.)", re.S)
 HEREDOC = re.compile(r"(<<-?\s*(['\"]?)(\w+)\2[^\n]*)(?:\n.*?(?:^\s*\3\s*$|\Z)|\Z)", re.S | re.M)
+# A text that a command takes as one of its words, such as the message of a commit, and the first line of it.
+HEREDOC_WORD = re.compile(r"\$\(cat <<-?\s*(['\"]?)(\w+)\1\n[ \t]*([^\n]*)\n(?:.*?\n)??[ \t]*\2[ \t]*\n?[ \t]*\)", re.S)
 NOWHERE = ("2>&1", ">&2", "2>/dev/null", "2> /dev/null", ">/dev/null", "> /dev/null")  # redirections to no file
 JOINERS = {"|", "||", "&&", ";", "&", "(", ")"}
 
@@ -64,8 +66,11 @@ def plain_path(path: str) -> str:
 
 
 def without_heredocs(command: str) -> str:
-    """Return a command without the texts that it gives to programs in place of files."""
-    return HEREDOC.sub(r"\1", command) if "<<" in command else command
+    """Return a command without the texts that it gives to programs in place of files.
+
+    Of one that stands in quotes in place of a word the first line stays.
+    """
+    return HEREDOC.sub(r"\1", HEREDOC_WORD.sub(r"\3", command)) if "<<" in command else command
 
 
 def patched_files(text: str) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ def test_a_check_that_still_runs_has_neither_passed_nor_failed():
 
 def test_a_command_of_the_background_ends_as_the_answer_says_that_asks_for_it():
     begun = f"t: c1 = {BEGUN}FAILED tests/test_a.py::test_one - ValueError: no row"
-    assert ends_of(START, begun, ASK, f"t: c2 = {ENDED.format(0)}12 passed") == [("exit code 0", False)]
+    assert ends_of(START, begun, ASK, f"t: c2 = {ENDED.format(0)}12 passed") == [("exit code 0: 12 passed", False)]
     failed = f"t: c2 = {ENDED.format(1)}1 failed"
     (end,) = ends_of(START, begun, ASK, failed)
     assert end == ("exit code 1: tests/test_a.py::test_one: ValueError: no row", True)

@@ -331,7 +331,7 @@ def test_warnings_of_a_check_are_told_with_the_first_one():
     text = "warning: unused import: `fs`\n --> a.rs:1\n\nwarning: `app` (lib) generated 1 warning\n    Finished"
     assert ended_as("cargo clippy", text) == ("no failure shown, 1 warning: unused import: `fs`", False)
     assert ended_as("npx eslint .", "3 problems (0 errors, 3 warnings)")[0] == "passed, 3 warnings"
-    assert ended_as("pytest", "5 passed, 1 warning in 0.1s")[0] == "passed"
+    assert ended_as("pytest", "5 passed, 1 warning in 0.1s")[0] == "passed: 5 passed"
 
 
 def test_the_error_of_a_tool_that_repeats_its_arguments_is_what_stands_behind_them():
@@ -428,3 +428,56 @@ def test_what_failed_without_a_word_is_not_listed_once_the_work_went_on():
 
     assert listed("the upload was denied")
     assert listed("") == ()
+
+
+@pytest.mark.parametrize(
+    ("printed", "ended", "wrong"),
+    [
+        ("error: Item 3 failed\n(pass) it goes on\n 1290 pass\n 0 fail", "passed: 1290 pass", False),
+        ("error: Item 3 failed\n 1289 pass\n 1 fail", "failed: error: Item 3 failed", True),
+        ("TOTAL 900 500 45%\n78 passed in 1.2s", "passed: 78 passed, coverage 45 %", False),
+        ("78 passed in 1.2s\nerror: 2 files are not formatted", "failed: error: 2 files are not formatted", True),
+    ],
+)
+def test_a_count_of_tests_without_a_failure_outranks_words_for_errors_before_it(printed, ended, wrong):
+    (end,) = outcomes_of(f"a: x | {command('bun run test 2>&1')} as c", f"t: c = {printed}")
+    assert (end.ended, end.failed) == (ended, wrong)
+
+
+def test_a_command_that_failed_behind_another_is_closed_once_it_was_run_without_that():
+    tried = (f"a: x | {command('rtk bun run test')} as c1", "t: c1 = unknown command\nexit code 2")
+    wrong = (f"a: x | {command('bun run test')} as c2", "t: c2 = 1 failed\nexit code 1")
+    assert [end.open for end in outcomes_of(*tried)] == [True]
+    assert [end.open for end in outcomes_of(*tried, *wrong)] == [True, False]
+
+
+def test_a_question_to_a_service_is_the_same_with_other_fields():
+    assert not is_open("gh pr checks 5 --json a,b --jq '.[].b // 1'", "Unknown field\nexit code 1", "gh pr checks 5")
+
+
+def test_a_script_of_an_agents_skill_is_no_check_of_the_work():
+    assert target_in("shell `python scripts/check_links.py`").checks
+    assert not target_in("shell `python .gemini/skills/figma/scripts/check_manifest.py`").checks
+    assert target_in("shell `if [ -x a ]; then a; elif [ -x b/python ]; then b/python -m pytest -q; fi`").written == (
+        "b/python -m pytest -q"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "printed", "told"),
+    [
+        ("gh auth status", "github.com\n  ✓ Logged in as ada", "github.com / Logged in as ada"),
+        ("systemctl status web; date", f"web\n   Active: active (running)\n{'log ' * 150}", ""),
+        (
+            "ssh host 'systemctl status web'",
+            f"web\n   Active: active (running)\n{'log ' * 150}",
+            "Active: active (running)",
+        ),
+        ("git add -A && git status --short", " M a.py", ""),
+        ("gh auth token", "ghp_abcdefghijklmnopqrstuvwxyz0123456789", ""),
+        ("mkdir out", "(Bash completed with no output)", ""),
+    ],
+)
+def test_a_command_that_went_well_is_told_with_what_it_printed_where_that_is_short_and_its_own(text, printed, told):
+    (end,) = outcomes_of(f"a: x | {command(text)} as c", f"t: c = {printed}")
+    assert end.ended == told

@@ -94,6 +94,18 @@ def test_a_call_to_another_tool_is_named_and_what_only_looks_is_not():
     assert found["## Other calls"] == ["- Deploy `sums`"]
 
 
+def test_a_call_to_another_tool_is_told_with_the_id_and_the_address_that_it_gave():
+    work = talk(
+        "u: go",
+        'a: x | create_repository({"name": "sums", "team": "ada"}) as c1 | Wiki({"page": "a b"}) as c2',
+        't: c1 = {"id": "81", "team": "ada", "html_url": "https://git.example/ada/sums", "size": 0}',
+        f"t: c2 = {'long ' * 100}",
+        "u: go on",
+    )
+    found = sections(digest_text(view_of(work, window=20_000), work.messages[:-1]))
+    assert found["## Other calls"] == ["- create_repository sums → id: 81, html_url: https://git.example/ada/sums"]
+
+
 def test_files_read_are_told_by_how_likely_they_are_needed_the_likeliest_first():
     work = talk(
         "u: go",
@@ -283,7 +295,7 @@ def test_a_command_that_is_cut_and_told_without_its_end_is_left_out():
         "u: go", f"a: now | bash({long}) as c | bash({short}) as d", "t: c = ok", "t: d = ok", "a: Done.", "u: next"
     )
     found = sections(digest_text(view_of(work, window=20_000), work.messages[:-1]))
-    assert found["## Commands"] == ["- bash `git push origin main`"]
+    assert found["## Commands"] == ["- bash `git push origin main` → ok"]
 
 
 def test_a_name_in_place_of_a_value_is_no_value():

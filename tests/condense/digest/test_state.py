@@ -72,7 +72,7 @@ def test_the_last_check_of_each_sort_is_told_with_its_end():
         "a: All done.",
     )
     assert lines[1:] == (
-        "last check (turn 1): bash `pytest` → passed",
+        "last check (turn 1): bash `pytest` → passed: 2 passed",
         "last check (turn 1): bash `npm run build` → exit code 2: error TS2322: wrong",
     )
 
@@ -126,9 +126,25 @@ def test_commands_in_the_background_are_told_until_something_says_that_they_ende
     for end in (ended, killed, noticed):
         assert "background" not in "".join(told(*started, *end, "a: It runs."))
     by_itself = ("u: go", f"a: x | {shell('python app.py > log.txt 2>&1 & sleep 1')} as c1", "t: c1 = ok")
-    assert "background" in told(*by_itself, "a: It runs.")[-1]
+    assert told(*by_itself, "a: It runs.")[-1].endswith("bash `python app.py > log.txt 2>&1`")
     stopped = (f"a: x | {shell('pkill -f app.py')} as c2", "t: c2 = ok")
     assert "background" not in "".join(told(*by_itself, *stopped, "a: Off."))
+
+
+def test_of_a_line_of_commands_the_one_in_the_background_is_told_with_its_process():
+    line = shell("cd /w && (python app.py --port 80 2>&1) & sleep 2; curl -s 'http://host/?a=1&b=2'")
+    started = ("u: go", f"a: x | {line} as c1", "t: c1 = [1] 11909\nLoading")
+    assert told(*started, "a: It runs.")[-1].endswith("bash `python app.py --port 80 2>&1` → process 11909")
+    ended = shell("python app.py & PID=$!; sleep 6; kill $PID")
+    assert "background" not in "".join(told("u: go", f"a: x | {ended} as c1", "t: c1 = ok", "a: Off."))
+
+
+def test_a_watch_on_a_command_is_told_until_it_is_stopped():
+    watch = 'a: x | Monitor({"command": "cd /w && python -u fetch.py"}) as c1'
+    started = ("u: go", watch, "t: c1 = Monitor started (task b7k, timeout 900000ms). You will be notified.")
+    assert told(*started, "a: It runs.")[-1].endswith("Monitor `cd /w && python -u fetch.py` → started task b7k")
+    stopped = ("a: x | TaskStop(b7k) as c2", "t: c2 = Successfully stopped task: b7k")
+    assert "background" not in "".join(told(*started, *stopped, "a: Off."))
 
 
 def test_junk_is_nothing_that_was_done_and_a_try_that_failed_is_told():
@@ -233,7 +249,7 @@ def test_a_check_that_is_older_than_the_last_edits_says_so():
     looking = ("a: And now? | read(a.py) as c3", "t: c3 = x", "a: And now? | read(b.py) as c4", "t: c4 = x")
     for path, mark in (("a.py", " (before the last edits)"), ("a.md", "")):
         lines = told(*checked, f"a: x | edit({path}) as c2", "t: c2 = ok", *looking)
-        assert f"last check (turn 1): bash `pytest` → passed{mark}" in lines
+        assert f"last check (turn 1): bash `pytest` → passed: 3 passed{mark}" in lines
 
 
 def test_after_a_rebase_the_commit_is_the_one_that_the_log_or_the_answer_names():

@@ -23,7 +23,7 @@ WORK = (
 def test_a_step_tells_what_was_announced_what_was_changed_and_how_its_check_ended():
     assert steps(view_of(talk(*WORK))) == (
         "turn 1: Now the tests: `python -m pytest -q tests/test_index.py` → failed: 1 failed",
-        "turn 1: Item 1: the index.: changed index.py",
+        "turn 1: Item 1: the index: changed index.py",
     )
 
 
@@ -59,7 +59,8 @@ def test_an_answer_that_offers_to_go_on_or_shows_a_command_ends_its_turn():
 def test_a_failure_of_a_step_that_went_well_later_says_so():
     well = ("a: The index is mended. | bash(pytest) as d", "t: d = 3 passed")
     assert steps(view_of(talk(*WORK, *well)))[1] == (
-        "turn 1: Now the tests: `python -m pytest -q tests/test_index.py` → failed: 1 failed (went well later)"
+        "turn 1: Now the tests: `python -m pytest -q tests/test_index.py` → failed: 1 failed (went well later); "
+        '"The index is mended."'
     )
     before = ("u: go", "a: Now the tests. | bash(pytest) as a", "t: a = 3 passed", "a: x | bash(pytest) as b")
     (line,) = steps(view_of(talk(*before, "t: b = 1 failed")))
@@ -67,4 +68,44 @@ def test_a_failure_of_a_step_that_went_well_later_says_so():
     (line,) = steps(view_of(talk(*before[:2], "t: a = 1 failed", before[3], "t: b = 3 passed")))
     assert "went well later" not in line
     other = ("a: The index is mended. | bash(ruff check .) as d", "t: d = exit code 0")
-    assert steps(view_of(talk(*WORK, *other)))[1].endswith("failed: 1 failed")
+    assert "went well later" not in steps(view_of(talk(*WORK, *other)))[1]
+
+
+def test_a_step_tells_in_the_assistants_words_what_came_of_it():
+    found = "Only the index of zone 2 is wrong. This is no matter of the clock."
+    work = (
+        "u: go",
+        "a: Let me look at the index. | read(src/index.py) as a",
+        "t: a = x",
+        f"a: Interesting! {found} Let me list what holds it: | read(src/a.py) as b",
+        "t: b = x",
+        "a: - It is:\n- this one\n\nNow the tests. | read(src/b.py) as c",
+    )
+    view = view_of(talk(*work))
+    assert steps(view) == (f'turn 1: Let me look at the index: "{found}"',)
+    assert steps(view, view.transcript.messages) == steps(view, said=found) == ()
+
+
+def test_a_call_without_words_is_not_told_as_what_was_announced_before_another():
+    work = (
+        "u: go",
+        "a: Let me look at the loader: | read(load.py) as a",
+        "t: a = x",
+        f"a: . | {shell('python serve.py --once')} as b",
+        "t: b = served 3 rows",
+    )
+    assert steps(view_of(talk(*work))) == (
+        "turn 1: Let me look at the loader: then `python serve.py --once` → served 3 rows",
+    )
+
+
+def test_commands_that_tell_nothing_are_no_step():
+    for text, printed in (("reset", ""), ("C-c", ""), ("sleep 5", ""), ("python report.py", "row\n" * 200)):
+        assert steps(view_of(talk("u: go", f"a: . | {shell(text)} as a", f"t: a = {printed}"))) == (), text
+
+
+def test_a_command_that_only_looks_is_told_with_its_line_where_a_step_holds_nothing_else():
+    look = (f"a: Let me count them. | {shell('jq length ids.json')} as a", "t: a = 2")
+    assert steps(view_of(talk("u: go", *look))) == ("turn 1: Let me count them: `jq length ids.json` → 2",)
+    edit = ("a: . | edit(a.py) as b", "t: b = ok")
+    assert steps(view_of(talk("u: go", *look, *edit))) == ("turn 1: Let me count them: changed a.py",)

@@ -43,6 +43,7 @@ NAMED = re.compile(
     r"(?!(?:\S+ ){0,6}?(?:is|are|was|were|has|have|does|do|can|passes|fails|works|returns|holds)\b)",
     re.I,
 )
+NUMBERED = re.compile(r"^(?:step|phase|task|part|item) \d{1,2}[a-z]?[.:] +", re.I)  # in front of what is done next
 HEADING = re.compile(r"^ *#{1,6} .*$", re.M)
 # Also in the middle: "…, so I'm changing it", "…, so let me compare it".
 NEXT = re.compile(r"\b(?:I(?:['’]m| am|['’]ll| will|['’]d)|let(?:['’]s| me| us)|(?:is|are|comes?) next)\b")
@@ -73,6 +74,7 @@ def whole_sentences(text: str, limit: int) -> str:
 
 def announces(sentence: str) -> bool:
     """Tell whether a sentence says what is done next."""
+    sentence = NUMBERED.sub("", sentence)
     return any((ANNOUNCED.match(sentence), NAMED.match(sentence), NEXT.search(sentence)))
 
 

@@ -13,7 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._condense.call_facts import arguments_of, is_shell
-from refold._condense.call_outline import REPORTED, exit_code
+from refold._condense.call_outline import REPORTED, call_line, command_line, exit_code, one_line
+from refold._condense.digest.targets import target_in
+from refold._condense.shell_commands import without_heredocs
 from refold.core.messages import Text, ToolCall, ToolResult, memoized, texts
 
 if TYPE_CHECKING:
@@ -21,14 +23,25 @@ if TYPE_CHECKING:
 
     from refold.core.messages import Message, MessageId
 
-__all__ = ["ENDED", "KILLS", "STARTED", "is_running", "with_ends"]
+__all__ = ["ENDED", "KILLS", "STARTED", "in_background", "is_running", "with_ends"]
 
+PART, LONGEST = 120, 2_000  # characters of a command that goes on by itself, and that are searched for one
 HEAD = 400  # characters of an answer in which a harness says what became of a command
 # What harnesses say of a command that goes on in the background, and of one that has ended.
-STARTED = re.compile(r"(?:background with ID|running with session ID|shell ID)\b[:=]? *[\"'`]?([\w-]+)", re.I)
+STARTED = re.compile(
+    r"(?:background with ID|running with session ID|shell ID|started \((?:task|job|id))\b[:=]? *[\"'`]?([\w-]+)", re.I
+)
 ENDED = re.compile(r"\b(?:exited|completed|killed|terminated|finished|failed|no longer running|not found)\b", re.I)
 GOES_ON = re.compile(r"<status>\s*running|\bstill running\b|\brunning with session ID\b", re.I)
-KILLS = re.compile(r"\bp?kill(?:all)?\b|kill_?(?:shell|bash)", re.I)
+KILLS = re.compile(
+    r"\bp?kill(?:all)?\b|(?:kill|stop)_?(?:shell|bash|task|job)|(?:shell|task|job)_?(?:kill|stop)$", re.I
+)
+# A command that goes on by itself, without those before it, and what makes it do so.
+DETACHED = re.compile(
+    r"""(?<![^|;&\n])((?:'[^']*'|"(?:\\.|[^"\\])*"|>&|&>|[^'"|;&\n])++)&\s*(?:$|\n|\)|disown\b|sleep\b|echo\b|\w+=\$!)"""
+)
+PRINTS_TO = re.compile(r"\boutput\b[^\n/]{0,60}(?<=\s)(/\S+[^\s.])", re.I)  # what a harness says of its output
+NUMBER = re.compile(r"^(?:\[\d+\] )?(\d{2,7})$", re.M)
 NOTICE = re.compile(r"^.*\b(?:completed|failed|exited)\b.{0,20}\bexit code:? \d+.*$", re.M)
 
 Pairs: TypeAlias = "tuple[tuple[ToolCall, ToolResult], ...]"
@@ -47,6 +60,26 @@ class _Begun(Struct):
 def is_running(result: ToolResult) -> bool:
     """Tell whether an answer says that its command goes on in the background."""
     return STARTED.search(result.text[:HEAD]) is not None and exit_code(result.text) is None
+
+
+def in_background(command: str, call: ToolCall, result: ToolResult) -> tuple[str, str]:
+    """Return the id and a line of a command that goes on in the background, and nothing twice where none does."""
+    head = result.text[:HEAD]
+    if begun := STARTED.search(head):
+        line, output = call_line(call), PRINTS_TO.search(head)
+        if not is_shell(call):  # a tool that watches a command
+            told = command_line(command, target_in(f"shell `{command}`").written)
+            line = f"{call.name} `{told.replace('`', chr(39))}`"
+        return begun[1], f"{line} → {begun[0].replace('(', '')}{f', output in {output[1]}' if output else ''}"
+    detached = DETACHED.search(without_heredocs(command)[:LONGEST]) if "&" in command else None
+    if detached is None or KILLS.search(command, detached.end()):
+        return "", ""
+    part = detached[1]
+    if ")" in part and "(" not in part:  # the end of a line in parentheses
+        part = detached.string[: detached.end(1)].rpartition("(")[2]
+    number = NUMBER.search(head)
+    line = f"{call.name} `{one_line(part.strip(' ()').replace('`', chr(39)), PART)}`"
+    return command, f"{line} → process {number[1]}" if number else line
 
 
 def with_ends(messages: Sequence[Message], answered: Mapping[MessageId, Pairs]) -> dict[MessageId, Pairs]:

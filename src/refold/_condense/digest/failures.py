@@ -11,7 +11,7 @@ from refold.core.messages import memoized
 if TYPE_CHECKING:
     from refold.core.messages import ToolResult
 
-__all__ = ["failing", "failing_places", "failure_line", "warnings"]
+__all__ = ["counted", "failing", "failing_places", "failure_line", "passing_end", "warnings"]
 
 LISTED = 3  # names of tests that are listed
 NAME, REASON = 90, 140  # characters of a name and of the line that says why
@@ -59,6 +59,13 @@ WARNINGS_COUNTED = re.compile(
     r"^\s*(\d+) Warning\(s\)",
     re.M,
 )
+# How runners count what passed, and the share of the code that the tests ran.
+PASSING = re.compile(r"(?<![\w.])[1-9]\d* (?:pass(?:ed|ing)?|passes)\b")
+COUNTS = re.compile(r"(?<![\w.])[1-9]\d* (?:pass(?:ed|ing|es)?|fail(?:ed|ing|ures?)?|errors?|skipped)\b")
+BELOW = re.compile(r"\s*\n\s*([1-9]\d* (?:fail(?:ed|ing)?|errors?))\b")  # of runners that count on lines of their own
+COVERAGE = re.compile(r"^(?:TOTAL\b|All files\b|Total coverage:).*?(\d+(?:\.\d+)?)(?: ?%| *\|)", re.M)
+FAILING = re.compile(r"(?<![\w.])[1-9]\d* (?:fail(?:ed|ing|ures?)?|errors?)\b")
+TALLIES = 2  # lines that count; more are of several runs
 WARNING = re.compile(r"^(?:\S+:\d+(?::\d+)?: )?warning(?:\[[\w:-]+\])?: (?!.*\bgenerated \d)(\S.*)$", re.M)
 
 
@@ -73,6 +80,25 @@ def warnings(result: ToolResult) -> str:
     number = max(counted, default=len(WARNING.findall(text)))
     what = f": {one_line(first[1], NAME)}" if first else ""
     return f"{number} warning{'s' * (number > 1)}{what}" if number else ""
+
+
+@memoized
+def counted(result: ToolResult) -> str:
+    """Return how many tests an output counts, and the share of the code that they ran; nothing of several runs."""
+    text = result.text[-LOOKED_AT:]
+    lines = [line for line in text.split("\n") if PASSING.search(line)] if " pass" in text else []
+    tally = ", ".join(COUNTS.findall(lines[-1])) if 0 < len(lines) <= TALLIES else ""
+    covered = COVERAGE.findall(text)
+    return ", ".join(filter(None, (tally, f"coverage {covered[-1]} %" if len(covered) == 1 else "")))
+
+
+def passing_end(text: str) -> int:
+    """Return where the last count of tests ends of which none has failed; 0 where there is none."""
+    matches = [*PASSING.finditer(text)]
+    line = text[text.rfind("\n", 0, matches[-1].start()) + 1 :] if matches else ""
+    if not matches or BELOW.match(text, matches[-1].end()) or FAILING.search(line.partition("\n")[0]):
+        return 0
+    return matches[-1].end()
 
 
 @memoized

@@ -13,21 +13,24 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
+from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._condense.call_facts import SUBJECT, is_shell, reads, reports_error, subject, writes
-from refold._condense.call_outline import ERROR_LENGTH, call_line, exit_code, first_error, one_line
+from refold._condense.call_outline import ERROR_LENGTH, call_line, exit_code, first_error, one_line, without_report
 from refold._condense.digest.background import is_running, with_ends
-from refold._condense.digest.failures import failing, failing_places, failure_line, warnings
+from refold._condense.digest.failures import counted, failing, failing_places, failure_line, passing_end, warnings
 from refold._condense.digest.remedies import preparation, remedy
 from refold._condense.digest.targets import WRITE, Target, target_in, target_of, targets_of
 from refold._condense.digest.turns import turn_ends, turns_at, turns_in_work
 from refold._condense.echoes import cause
 from refold._condense.file_views import is_scratch, took_effect
+from refold._condense.shell_commands import without_heredocs
 from refold._condense.text_calls import text_result
+from refold._text.secrets import holds_secret
 from refold.core.messages import ToolCall, ToolResult, memoized, text_of
 
 if TYPE_CHECKING:
@@ -51,6 +54,8 @@ __all__ = [
     "passed_calls",
     "prepare",
     "repeated_failures",
+    "says_something",
+    "seen",
     "solved_checks",
     "verdict_of",
     "was_refused",
@@ -64,6 +69,7 @@ PASSED_LATER = " (went well later"  # behind what failed, before how that came
 IN_ANOTHER_WAY = " (the file was changed in another way later: by {})"  # behind edits that were refused to the end
 AT_END = 2_000  # characters at the end of a run's output, where it says whether it passed
 WENT_ON = 8  # commands that went well, after which a failed one of its own is not open
+SHORT_OUTPUT, PRINTED = 400, 140  # characters of an output, and of what of it is told
 REASON = 140  # characters of an answer that says why
 LOOKED_AT = 600  # messages that are searched for such
 SOLVED = 4  # checks that failed and went well later that are listed
@@ -124,6 +130,13 @@ HAS_FAILED_WELL = re.compile(
     re.I,
 )
 COMMANDS = re.compile(r"`([^`\n]+)`")
+CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\[\d{1,3}(?:;\d{1,3})*m")  # for colors, also without their first sign
+NESTED = re.compile(r"Command: .*?^Output: (.*?)^(?:Error|Stderr|Exit Code): ", re.S | re.M)  # as Gemini CLI reports
+EMPTY = re.compile(r"\([^()\n]*\)|\W*")  # in place of an output: "(no output)"
+LABELLED = re.compile(r"^\s*((?:active|state|status|conclusion|result) ?: \S.*)$", re.M | re.I)  # how something is
+JOINED = re.compile(r"[;\n]|&&|\|\|")  # behind a command in its line: others, which print, too
+BETWEEN = " / "  # lines
+WORD, MARKS = re.compile(r"\w"), " \t-*•✓"  # what a line holds that says something, and marks around it
 TASK = re.compile(r"\w+(?:[:.-]\w+)+")  # the name of a task that a file defines
 READABLE = (".md", ".mdx", ".rst", ".txt")  # texts for readers define nothing
 GIT = re.compile(r"(?:^|/)\.git/")
@@ -139,6 +152,7 @@ class CallOutcome(Struct, frozen=True):
     """What came of a call: the call as one line, how it ended, whether it failed, and whether that is still so.
 
     `passed_later` tells that a later call went well with the same; a failed call may be open no more without that.
+    `tells` is whether it says something that it went well.
     """
 
     call: str
@@ -149,6 +163,7 @@ class CallOutcome(Struct, frozen=True):
     open: bool = False
     passed_later: bool = False
     turn: int = 0
+    tells: bool = True
 
 
 def prepare(message: Message) -> None:
@@ -173,6 +188,7 @@ def outcomes(
     answers, in_work = [index[id] for id in turn_ends(view.transcript)], turns_in_work(view.transcript)
     results: dict[str, CallOutcome] = {}
     later_passing: set[str] = set()  # tests of later runs that failed and passed after that
+    later_written: set[str] = set()  # commands of later calls
     for message in reversed(messages):
         if len(results) >= MOST:
             break
@@ -186,12 +202,15 @@ def outcomes(
             expected = bad and meant_to_fail(view, position, call)
             how = ended(view, call, result) + (EXPECTED if expected else "")
             turn = turns[position] if position >= 0 else 0
-            outcome = CallOutcome(line, how, bad and not expected, shell, target, turn=turn)
+            tells = bad or says_something(view, call, result)
+            outcome = CallOutcome(line, how, bad and not expected, shell, target, turn=turn, tells=tells)
             if outcome.failed:
                 later = [(at, each) for at, each in passed if at > position and each]
                 since = [each for _, each in later]
                 names = frozenset(failing(result)) if target.checks else frozenset()
                 well = _passed_later(call, result, since) or (bool(names) and names <= later_passing)
+                # what was put before a command failed, and it was run without that
+                well = well or (shell and any(target.written.endswith(f" {each}") for each in later_written))
                 later_passing |= names if well else frozenset()
                 went_on = target.once and sum(at > position for at in commands) >= WENT_ON
                 if target.task == WRITE and not shell:
@@ -203,6 +222,7 @@ def outcomes(
                     went_on = sum(at > position for at in (*commands, *written)) >= WENT_ON
                 outcome = replace(outcome, open=not (well or went_on), passed_later=well)
             results[line] = outcome
+            later_written.update(each.written for each in targets_of(call) if shell and " " in each.written)
     return tuple(results.values())
 
 
@@ -452,10 +472,10 @@ def ended(view: View, call: ToolCall, result: ToolResult) -> str:
         return STILL_RUNNING
     if checks and not how.startswith("exit code"):
         how = verdict_of(result) or how or UNREPORTED
-    if checks and not bad and (warned := warnings(result)):
-        return f"{how}, {warned}"
+    if checks and not bad:
+        return f"{how}{', ' * bool(warned := warnings(result))}{warned}{': ' * bool(counts := counted(result))}{counts}"
     if not bad:
-        return how
+        return "" if is_running(result) else _printed(view, call, result)
     if not is_shell(call):
         line = one_line(cause(call, result), ERROR_LENGTH) or one_line(result.text, 120)
     elif wrong := failure_line(result) if checks else first_error(result.text):
@@ -464,6 +484,58 @@ def ended(view: View, call: ToolCall, result: ToolResult) -> str:
         line = _last_line(result.text)
         line = "" if line in _usual_lines(view) else line
     return f"{how}: {line}" if line else how
+
+
+def says_something(view: View, call: ToolCall, result: ToolResult) -> bool:
+    """Tell whether it says something that a command went well: it printed what can be told, or nothing and did it."""
+    if target_of(call).checks or is_running(result):
+        return True
+    return bool(_printed(view, call, result)) or (" " in target_of(call).written and not _own_words(call, result))
+
+
+def seen(view: View, call: ToolCall, result: ToolResult) -> str:
+    """Return the one line that a command printed which only looks at something, or nothing."""
+    text = _own_words(call, result)
+    return _printed(view, call, result) if "\n" not in text and len(text) <= PRINTED else ""
+
+
+def _printed(view: View, call: ToolCall, result: ToolResult) -> str:
+    """Return the first lines of what a command printed that went well, where that is short and of no other command."""
+    about = subject(call)[0]
+    written = target_of(call).written
+    text = _own_words(call, result)
+    elsewhere = not written or len(about) >= SUBJECT or JOINED.search(without_heredocs(about).rpartition(written)[2])
+    if elsewhere or text.startswith("<") or holds_secret(text):
+        return ""
+    if len(text) > SHORT_OUTPUT:
+        labelled = LABELLED.findall(text)
+        return one_line(labelled[0], PRINTED) if len(labelled) == 1 else ""
+    lines = [line for each in text.split("\n") if WORD.search(line := each.strip(MARKS))]
+    lines = lines if len(lines) < 2 else [line for line in lines if line not in _usual_lines(view)]
+    told = [
+        line
+        for line, length in zip(lines, accumulate(len(line) + 3 for line in lines), strict=True)
+        if length <= PRINTED
+    ]
+    return one_line(BETWEEN.join(told or lines[:1]), PRINTED) + f"{BETWEEN}…" * (0 < len(told) < len(lines))
+
+
+def _own_words(call: ToolCall, result: ToolResult) -> str:
+    """Return what a command printed, without codes for colors, what a harness reports, and its echo in a terminal."""
+    text = CODES.sub("", without_report(result.text)).strip()
+    if nested := NESTED.match(text):
+        text = nested[1].strip()
+    if EMPTY.fullmatch(text):
+        return ""
+    echoed = "".join(subject(call)[0].split())
+    if echoed and not text.startswith("{") and text[:1] == echoed[:1]:
+        matched = 0
+        for place, sign in enumerate(text):
+            if not sign.isspace() and (matched == len(echoed) or sign != echoed[matched]):
+                return text[place:] if matched == len(echoed) else text
+            matched += not sign.isspace()
+        return "" if matched == len(echoed) else text
+    return text
 
 
 @memoized
@@ -508,8 +580,12 @@ def code_of(result: ToolResult) -> int | None:
 def verdict_of(result: ToolResult) -> str:
     """Return what the output of a check says at its end: that it failed or passed, or nothing."""
     end = result.text[-AT_END:]
-    if any(map(end.__contains__, MAY_FAIL)) and FAILED.search(end):
+    # what stands before a count of tests of which none has failed was printed by those that passed
+    passed = passing_end(end)
+    if any(map(end.__contains__, MAY_FAIL)) and FAILED.search(end, passed):
         return "failed"
+    if passed:
+        return "passed"
     may_pass = any(map(end.__contains__, MAY_PASS)) or end.startswith(MAY_PASS_LINES)
     may_pass = may_pass or any(f"\n{sign}" in end for sign in MAY_PASS_LINES)
     return "passed" if may_pass and PASSED.search(end) else ""

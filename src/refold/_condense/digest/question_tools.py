@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from refold.core.transcript import Transcript
     from refold.core.view import View
 
-__all__ = ["answers_by_tool"]
+__all__ = ["asks_user", "answers_by_tool"]
 
 MOST = 150  # lines that are looked for
 QUESTION, ANSWER = 160, 400  # characters of each
@@ -71,7 +71,7 @@ def answers_by_tool(view: View) -> tuple[str, ...]:
             elif plain_name(call.name).replace("_", "") in PLAN_ENDS and not failed(call, result):
                 title = PLAN_TITLE.search(string(arguments_of(call), "plan"))
                 lines += [f'turn {turns[place]}: plan "{one_line(title[1], SENTENCE)}" accepted'] if title else []
-            if not _asks_user(call.name) or failed(call, result):
+            if not asks_user(call.name) or failed(call, result):
                 continue
             pairs = _pairs(call, result.text)
             if len(pairs) == 1 and not pairs[0][0] and PERMISSION.match(pairs[0][1]):
@@ -144,6 +144,6 @@ def _long(text: str) -> frozenset[str]:
 
 
 @word_cache(1_024)
-def _asks_user(name: str) -> bool:
+def asks_user(name: str) -> bool:
     """Tell whether a tool asks the user, by its name."""
     return ASKERS.search(plain_name(name)) is not None

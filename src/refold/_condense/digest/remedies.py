@@ -61,8 +61,9 @@ def remedy(
 def announced(message: Message, length: int) -> str:
     """Return the sentence in which the assistant says what it does next: the last that does, else the first."""
     text = prose(message).strip() if message.role == "assistant" else ""
-    lines = (LEADS.sub("", each.strip(" -*#>`|:")) for each in SENTENCE.split(text))
+    lines = (LEADS.sub("", each.replace("**", "").strip(" -*#>`|:")) for each in SENTENCE.split(text))
     sentences = [line for line in lines if len(line.split()) >= FEWEST_WORDS]
     if not sentences:
         return "" if text.isascii() else one_line(text, length)
-    return one_line(next((each for each in reversed(sentences) if announces(each)), sentences[0]), length)
+    words = next((each for each in reversed(sentences) if announces(each)), sentences[0])
+    return one_line(f"{words}`" if words.count("`") % 2 else words, length)

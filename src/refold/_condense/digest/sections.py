@@ -72,6 +72,7 @@ DECIDED_IN = re.compile(r"(?:user )?turn (\d+)[:,] ")
 UPON = '(to: "'  # before the question that a decision answers
 OF_TURN = re.compile(r"turn (\d+): ")
 NEWEST = 4  # requests that come before the first one
+NEWEST_STEPS = 12  # that a digest has room for: what they found is told there
 COMMANDS, CALLS = 20, 12  # lines that tell least: more of them are not read
 FILES_READ = 16  # that were not changed, the likeliest needed: the list of identifiers has more
 PHRASES = 32  # changed files, the newest, of which it is told what changed
@@ -81,7 +82,7 @@ END = " → "  # between a call and how it ended
 CUT = re.compile(r" …`?$|^\S+ `… (?!git |gh |mv |.*→)")
 NUMBERED = re.compile(r"\bturn \d+\b")
 KNOWN_AGAIN = 40  # characters of a statement that was cut from which it is known again
-STEP = re.compile(r"(turn \d+: .+?): (?=changed |`)")  # how a step begins that was announced
+STEP = re.compile(r"(turn \d+: .+?): (?=changed |then |[`\"])")  # how a step begins that was announced
 MARKS = (" (unresolved)", " (went well later)", " (passed later)")  # behind errors in digests of earlier releases
 
 Files: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]  # read, changed
@@ -183,8 +184,10 @@ def _own(
     )
     solved = (line for line in solved_checks(view) if not any(one.startswith(line.split(END)[0]) for one in broken))
     yield Section(TRIED, (*broken, *map(_line, _newest(over)), *solved), 0.08, newest_first=True)
+    stated = state(view) if messages else ()
+    done = steps(view, staying, "\n".join(stated)) if messages else ()
     judged = verdicts(transcript, sound, (*decided, *broken))
-    unsaid = tuple(line for line in judged if not any(plain(line) in each for each in ended))
+    unsaid = tuple(line for line in judged if not any(plain(line) in each for each in (*ended, *done[:NEWEST_STEPS])))
     yield Section("Findings of the assistant", unsaid, 0.06, newest_first=True)
     # the work went on in another way where a command failed in an earlier turn; a check that failed says what is wrong
     in_work = turns_in_work(transcript)
@@ -201,15 +204,17 @@ def _own(
     read = tuple(record.line for record in _read(log))
     yield Section(READ, likeliest_first(read, transcript)[:FILES_READ], 0.05)
     passed = _newest(
-        end for end in ends if end.shell and not (end.failed or end.target.looks or end.target.task == "mkdir")
+        end
+        for end in ends
+        if end.shell and end.tells and not (end.failed or end.target.looks or end.target.task == "mkdir")
     )
     commands = tuple(line for line in map(_line, passed) if not CUT.search(line))
     yield Section("Commands", commands[:COMMANDS], 0.02, newest_first=True)
-    yield Section("Other calls", other_calls(view, messages)[:CALLS], 0.015, newest_first=True)
+    yield Section("Other calls", other_calls(view, messages)[:CALLS], 0.03, newest_first=True)
     yield Section(WORKED_THROUGH, worked_through(view, messages, staying), 0.3, newest_first=True)
     yield Section("Values", values(transcript, sound), 0.02, newest_first=True)
-    yield Section(STEPS, steps(view) if messages else (), 0.07, newest_first=True)
-    yield Section(STATE, state(view) if messages else (), 0.1)
+    yield Section(STEPS, done, 0.1, newest_first=True)
+    yield Section(STATE, stated, 0.1)
     yield Section(NAMED_DOCUMENT, named_document(view, staying) if messages else (), 0.1)
     yield Section(REPORTED, reports(view, staying) if messages else (), 0.05, newest_first=True)
     yield Section("Answers that stand below", quotes.answers, 0.05, newest_first=True)

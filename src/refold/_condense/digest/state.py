@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from refold._condense.call_facts import arguments_of, is_shell, plain_name, writes
 from refold._condense.call_outline import call_line, one_line
 from refold._condense.digest.announcements import SENTENCE, announces, whole_sentences
-from refold._condense.digest.background import ENDED, KILLS, STARTED
+from refold._condense.digest.background import ENDED, KILLS, STARTED, in_background
 from refold._condense.digest.conclusions import PLAN_ENDS, SUPPOSED, prose
 from refold._condense.digest.definitions import is_prose
 from refold._condense.digest.file_log import AGENTS, file_log
@@ -37,7 +37,7 @@ from refold._condense.digest.targets import Target, target_of, targets_of
 from refold._condense.digest.task_lists import IN_PROGRESS, lists_tasks, newest_task_list
 from refold._condense.digest.turns import goes_on_at_once, turn_ends, turn_numbers, turns_at, turns_in_work
 from refold._condense.file_views import FileNames, command_of, is_scratch
-from refold._condense.shell_commands import GIT
+from refold._condense.shell_commands import GIT, without_heredocs
 from refold._condense.text_calls import text_call
 from refold.core._speakers import is_turn
 from refold.core.messages import memoized, text_of, texts
@@ -64,6 +64,7 @@ WENT_WELL = ", which went well"  # behind a commit that the last words announced
 PROSE = (".md", ".mdx", ".rst", ".txt")
 BEFORE_EDITS = " (before the last edits)"
 LABELLED = re.compile(r"([A-Za-z]{3,} \d{1,2})\b")  # how the title of a plan for one of several steps begins
+OWN = "$!"  # the process that a line of commands has started itself
 FILES = 6  # changed files that are named beside the last commit
 INTENT_LENGTH = 400  # characters
 CLOSING = frozenset({"git commit", "git push"})  # after which what was announced before is done
@@ -108,8 +109,8 @@ NO_COMMIT = re.compile(r"^(?:nothing (?:added )?to commit|no changes added to co
 COMMIT = re.compile(  # the part of a line of commands that commits
     rf"""{GIT} commit\b(?![-/])(?:'[^']*'|"(?:\\.|[^"\\])*"|[^'"|;&\n])*"""
 )
+REDIRECTION = re.compile(r"\s*\d?>+\s*$")  # behind it, of which the rest stands behind a sign that ends it
 BRANCH = re.compile(r"^(?:On branch \S+|Switched to (?:a new )?branch '[^'\n]+')$", re.M)
-DETACHED = re.compile(r"(?<![&>|])&\s*(?:$|\n|disown\b|sleep\b|echo\b)")  # of a command that goes on by itself
 
 
 def state(view: View) -> tuple[str, ...]:
@@ -392,7 +393,11 @@ def _is_checked(path: str) -> bool:
 
 def _commits(call: ToolCall, result: ToolResult) -> list[str]:
     """Return the commands of a line that commit, without the others, where nothing says that there was nothing to."""
-    return [] if NO_COMMIT.search(result.text) else [f"`{each.strip()}`" for each in COMMIT.findall(command_of(call))]
+    return (
+        []
+        if NO_COMMIT.search(result.text)
+        else [f"`{REDIRECTION.sub('', each).strip()}`" for each in COMMIT.findall(without_heredocs(command_of(call)))]
+    )
 
 
 def _running(view: View) -> Iterator[str]:
@@ -406,16 +411,14 @@ def _running(view: View) -> Iterator[str]:
             words = "\n".join(texts(message))
             running = {key: line for key, line in running.items() if not (key in words and ENDED.search(words))}
         for call, result in answered(view, [message]):
-            command = command_of(call) if is_shell(call) else ""
-            if running and KILLS.search(command or call.name):
+            command = command_of(call) if is_shell(call) or STARTED.search(result.text[:400]) else ""
+            if running and KILLS.search(command or call.name) and OWN not in command:
                 running = {key: line for key, line in running.items() if command == "" and key not in call.arguments}
             elif running and not command and ENDED.search(result.text[:400]):
                 running = {key: line for key, line in running.items() if key not in call.arguments}
             over = target_of(call).checks and turns[position] not in in_work  # a check does not run for turns
             if command and not (over or failed(call, result)):
-                begun = STARTED.search(result.text[:400])
-                if begun or DETACHED.search(command):
-                    line = f"(turn {turns[position]}): {call_line(call)}"
-                    running[begun[1] if begun else command] = f"{line} → {one_line(begun[0], 80)}" if begun else line
+                key, line = in_background(command, call, result)
+                running |= {key: f"(turn {turns[position]}): {line}"} if key else {}
     for line in [*running.values()][-RUNNING:]:
         yield f"started in the background, no end shown {line}"

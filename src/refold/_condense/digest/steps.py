@@ -1,50 +1,76 @@
-"""The steps of the work on the current request: what the assistant said it does, what it changed and ran.
+"""The steps of the work on the current request: what the assistant said it does, what it changed and ran, and found.
 
 The last words and the last calls say where the work is, not how much of it is done. A step is what stands between two
-announcements of the assistant ("Item 5: the index", "Now the tests"). Steps that only looked at something are none.
+announcements of the assistant ("Item 5: the index", "Now the tests"). What it says before the next one ("Only the
+index fails.") is what came of the step. Steps that only looked at something, and of which nothing is said, are none.
 """
 
 from __future__ import annotations
 
-from itertools import islice
+import re
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from refold._condense.call_facts import is_shell, writes
+from refold._condense.call_facts import is_shell, subject, writes
 from refold._condense.call_outline import call_line, one_line
+from refold._condense.digest.announcements import SENTENCE, announces, points_back
 from refold._condense.digest.conclusions import prose
 from refold._condense.digest.findings import no_work
-from refold._condense.digest.outcomes import PASSED_LATER, answered, ended, failed, meant_to_fail
+from refold._condense.digest.outcomes import (
+    PASSED_LATER,
+    answered,
+    ended,
+    failed,
+    meant_to_fail,
+    says_something,
+    seen,
+)
 from refold._condense.digest.remedies import announced
 from refold._condense.digest.targets import target_of, targets_of
-from refold._condense.digest.turns import turns_at, turns_in_work
+from refold._condense.digest.turns import turn_ends, turns_at, turns_in_work
 from refold._condense.file_views import is_scratch, took_effect
 from refold._condense.placeholders import LEFT_OUT
+from refold.core.messages import memoized
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from refold._condense.digest.targets import Target
-    from refold.core.messages import ToolCall, ToolResult
+    from refold.core.messages import Message, MessageId, ToolCall, ToolResult
     from refold.core.view import View
 
 __all__ = ["STEPS", "earlier_steps", "steps"]
 
 STEPS = "Steps of the work on the current request"  # the section of a digest
 MOST = 24  # steps that are told, the newest
-WORDS, ENDED = 150, 90  # characters of what the assistant said, and of how a command ended
+WORDS, ENDED = 150, 110  # characters of what the assistant said, and of how a command ended
+FOUND, FEWEST_WORDS = 220, 4  # characters of what it found, and words of a sentence that says it
+FEWEST_SAID = 3  # words of any sentence that counts
+# A heading, an item of a list, a row of a table, a step by number, or what is no whole sentence.
+NO_SENTENCE = re.compile(r"^(?:[-*•#>|]\s|[#|]|\d+[.)] |\w+ \d+[.:] )|[^.!。！*\"”]$")
+FORWARD = re.compile(
+    r"\bI(?:['’]ve| have)? (?:now |already )?(?:have|got|see|understand)\b", re.I
+)  # what it knows, unnamed
 SOLVED = f"{PASSED_LATER})"
-FILES, RUNS = 4, 4  # files and commands that are named in a step
+FILES, RUNS, LOOKED = 4, 4, 2  # files and commands that are named in a step
 
 
 class _Step(Struct):
-    """What was said at its beginning, the files that were changed, and how commands ended."""
+    """What was said at its beginning and behind it, the files that were changed, and how commands ended.
+
+    `later` are commands of calls without words of their own: what was said at the beginning may not be about them.
+    `looked` are those that only looked at something, with the line they showed: they count where nothing else does.
+    """
 
     turn: int
     words: str = ""
+    found: str = ""
     files: dict[str, int] = {}
     runs: dict[str, str] = {}
+    later: dict[str, str] = {}
+    looked: dict[str, str] = {}
 
     @property
     def line(self) -> str:
@@ -52,19 +78,27 @@ class _Step(Struct):
         names = [f"{name} ({times} times)" if times > 1 else name for name, times in [*self.files.items()][:FILES]]
         more = f" and {len(self.files) - FILES} more" if len(self.files) > FILES else ""
         changed = f"changed {', '.join(names)}{more}" if names else ""
-        ran = (f"{task} → {how}" if how else task for task, how in sorted(self.runs.items(), key=_telling)[:RUNS])
-        done = "; ".join(filter(None, (changed, *ran)))
+        later = _ran(self.later)
+        then = f"then {later}" if later and (self.runs or self.words) else later
+        found = f'"{self.found}"' if self.found else ""
+        done = "; ".join(filter(None, (changed, _ran(self.runs), then, found)))
+        done = done or _ran(dict([*self.looked.items()][-LOOKED:]))
         return f"turn {self.turn}: {': '.join(filter(None, (self.words, done)))}" if done else ""
 
 
-def _telling(run: tuple[str, str]) -> bool:
-    """Return what comes first: of which it is known how it ended."""
-    return not run[1]
+def _ran(runs: dict[str, str]) -> str:
+    """Return commands and how they ended, first those of which that is known."""
+    first = sorted(runs.items(), key=lambda run: not run[1])[:RUNS]
+    return "; ".join(f"{task} → {how}" if how else task for task, how in first)
 
 
-def steps(view: View) -> tuple[str, ...]:
-    """Return the steps of the turns that no answer has ended, newest first."""
-    return tuple(islice(filter(None, (step.line for step in _steps(view))), MOST))
+def steps(view: View, staying: Sequence[Message] = (), said: str = "") -> tuple[str, ...]:
+    """Return the steps of the turns that no answer has ended, newest first.
+
+    What the assistant found is not told where it stands in what is `staying`, or in what is `said` elsewhere.
+    """
+    known = turn_ends(view.transcript).union(message.id for message in staying)
+    return tuple(islice(filter(None, (step.line for step in _steps(view, known, said))), MOST))
 
 
 def earlier_steps(view: View, lines: tuple[str, ...]) -> tuple[str, ...]:
@@ -73,17 +107,22 @@ def earlier_steps(view: View, lines: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(line for line in lines if line.startswith(beginnings))
 
 
-def _steps(view: View) -> Iterator[_Step]:
-    """Yield the steps, newest first: a step begins with words of the assistant, or with a turn."""
+def _steps(view: View, known: frozenset[MessageId], said: str) -> Iterator[_Step]:
+    """Yield the steps, newest first: a step begins with words of the assistant, or with a turn.
+
+    What messages say that are `known`, and what is `said` elsewhere, is nothing that a step has found.
+    """
     turns, in_work = turns_at(view.transcript), turns_in_work(view.transcript)
     messages = view.transcript.messages
     places = [position for position, turn in enumerate(turns) if turn in in_work]
     end = len(places)
     passed: list[Target] = []  # what went well in later calls
+    found = ""  # what the assistant says behind the step
     for start in range(end - 1, -1, -1):
         position = places[start]
-        words = "" if no_work(prose(messages[position]).strip()) else announced(messages[position], WORDS)
-        if words or not start or turns[places[start - 1]] != turns[position]:
+        words, came = _said(messages[position])
+        begins = not start or turns[places[start - 1]] != turns[position]
+        if words or came or begins:
             step = _Step(turns[position], words)
             done = [
                 (place, call, result)
@@ -91,10 +130,53 @@ def _steps(view: View) -> Iterator[_Step]:
                 for call, result in reversed([*answered(view, [messages[place]])])
             ]
             solved = _solved(done, passed)
+            own = _first_calls(messages, places[start:end])
             for number, (place, call, result) in enumerate(done):
-                _note(step, view, place, call, result, solved=number in solved)
+                runs = step.runs if call.call_id in own else step.later
+                _note(step, runs, view, place, call, result, solved=number in solved)
+            step.found = found if done else ""
             yield step
-            end = start
+            told = begins or messages[position].id in known or came in said
+            end, found = start, "" if told else came
+
+
+def _first_calls(messages: Sequence[Message], places: Sequence[int]) -> frozenset[str]:
+    """Return the ids of the first calls, up to the first answer: some formats make a message of each."""
+    before = takewhile(lambda place: not messages[place].results, places)
+    return frozenset(call.call_id for place in before for call in messages[place].calls)
+
+
+@memoized
+def _said(message: Message) -> tuple[str, str]:
+    """Return what the assistant says it does next, and what it says before that: what came of the step before."""
+    text = prose(message).strip()
+    if message.role != "assistant" or no_work(text):
+        return "", ""
+    lines = [each.strip() for each in SENTENCE.split(text)]
+    sentences = [each for each in lines if len(each.split()) >= FEWEST_SAID or _is_foreign(each)]
+    last = max((at for at, each in enumerate(sentences) if announces(each)), default=-1)
+    if last < 0 and _is_foreign(text):  # how other languages announce is not known: it stands last
+        last = len(sentences) - 1
+    found = _finding(sentences[:last] if last >= 0 else sentences)
+    return (announced(message, WORDS).rstrip(".") if last >= 0 or not found else ""), found
+
+
+def _is_foreign(text: str) -> bool:
+    """Tell whether a text is in a script without Latin letters."""
+    return sum(map(str.isascii, text)) < 0.8 * len(text)
+
+
+def _finding(sentences: Sequence[str]) -> str:
+    """Return the first whole sentences that say how something is, as far as they have room together, or nothing."""
+    taken: list[str] = []
+    for sentence in sentences:
+        telling = not (NO_SENTENCE.search(sentence) or FORWARD.search(sentence) or announces(sentence))
+        stands = len(sentence.split()) >= FEWEST_WORDS + sentence.endswith("!") or _is_foreign(sentence)
+        if telling and (taken or (stands and not points_back(sentence))) and len(" ".join((*taken, sentence))) <= FOUND:
+            taken.append(sentence)
+        elif taken:
+            break
+    return one_line(" ".join(taken).replace("**", "").replace('"', "'"), FOUND)
 
 
 def _solved(done: Sequence[tuple[int, ToolCall, ToolResult]], passed: list[Target]) -> set[int]:
@@ -111,13 +193,17 @@ def _solved(done: Sequence[tuple[int, ToolCall, ToolResult]], passed: list[Targe
     return solved
 
 
-def _note(step: _Step, view: View, position: int, call: ToolCall, result: ToolResult, *, solved: bool) -> None:
+def _note(
+    step: _Step, runs: dict[str, str], view: View, position: int, call: ToolCall, result: ToolResult, *, solved: bool
+) -> None:
     """Take a call into a step: what it changed, or what it ran and how that ended, also later where it failed."""
     wrong, target = failed(call, result), target_of(call)
     if not wrong and took_effect(call, result):
         for path in (path for path in writes(call) if not is_scratch(path)):
             name = path.replace("\\", "/").rsplit("/", 1)[-1]
             step.files[name] = step.files.get(name, 0) + 1
+    if target.looks and not wrong and is_shell(call) and (brief := seen(view, call, result)):
+        step.looked[f"`{one_line(subject(call)[0].replace('`', chr(39)), ENDED)}`"] = one_line(brief, ENDED)
     if (
         target.looks
         or (writes(call) and not (wrong or is_shell(call)))
@@ -129,5 +215,9 @@ def _note(step: _Step, view: View, position: int, call: ToolCall, result: ToolRe
         return
     command = one_line(written.replace("`", "'"), ENDED)
     if wrong or (is_shell(call) and (target.checks or len(target.written) <= ENDED)):
-        how = one_line(ended(view, call, result), ENDED) if wrong or target.checks else ""
-        step.runs[f"`{command}`"] = f"{how}{SOLVED}" if solved else how
+        how = one_line(ended(view, call, result), ENDED)
+        if not (wrong or says_something(view, call, result) or (runs is step.runs and " " in command)):
+            return
+        for before in (step.runs, step.later):
+            before.pop(f"`{command}`", None)
+        runs[f"`{command}`"] = f"{how}{SOLVED}" if solved else how

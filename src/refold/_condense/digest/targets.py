@@ -105,17 +105,19 @@ NAMED = frozenset(  # flags whose value names what of the objects is run
 )
 NARROWING = frozenset({"--filter", "-p", "--package", "-w", "--workspace", "-F", "-R", "--project"})
 PLACES = frozenset({"-C", "--prefix", "--cwd", "--directory", "--dir"})  # flags whose value is a folder to run in
-VALUED = frozenset(
-    {"-c", "--config", "-o", "--output", "--rootdir", "--manifest-path", "-f", "--file", "-m", "--reporter", "-n", "-j"}
-)
+_VALUED = "-c --config -o --output --rootdir --manifest-path -f --file -m --reporter -n -j --jq --json"
+VALUED = frozenset(_VALUED.split())
 RUNNERS = re.compile(
     r"^(?:!|sudo|time|nice|nohup|env|exec|stdbuf \S+|timeout (?:-\S+ )*\S+|(?:uv|poetry|pipenv|pdm|hatch|rye) run|"
     r"npx(?: --yes| -y)?|bunx|pnpm (?:exec|dlx)|yarn (?:exec|dlx)|npm exec(?: --)?|bundle exec|"
     r"(?:\S*/)?python\d?(?:\.\d+)? -m|xargs(?: -\S+)*|[A-Za-z_][A-Za-z0-9_]*=(?:'[^']*'|\"[^\"]*\"|\S*)) "
 )
 SIMPLE = re.compile(r"(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|[^'\"|;&\n])+")  # commands between `|`, `;` and `&&`
+KEYWORDS = re.compile(r"^(?:(?:then|do|else|if|elif|while|until) )+")  # of a shell, before a command
+HIDDEN = re.compile(r"(?:^|/)\.\w")  # in a folder that tools of an agent stand in, not the work
 WORD = re.compile(r"'[^']*'|\"[^\"]*\"|[^\s]+")
-REDIRECTED = re.compile(r"\s*\d?>{1,2}\s*(?:&\d|\S+)")
+QUOTED = r"'[^']*'|\"(?:\\.|[^\"\\])*\""
+REDIRECTED = re.compile(rf"({QUOTED})|\s*\d?>{{1,2}}\s*(?:&\d|{QUOTED}|\S+)")
 SHELL_PROGRAMS = frozenset({"bash", "sh", "zsh"})
 FOLDERS = frozenset({"cd", "pushd", "Set-Location"})  # commands that go to a folder
 _INTERPRETERS = "python node tsx ts-node ruby perl php deno npm psql sqlite3 mysql"
@@ -203,8 +205,8 @@ def _of_command(command: str) -> tuple[Target, ...]:
     """Return what each of the commands in a line does."""
     folder = ""
     targets: list[Target] = []
-    for piece in SIMPLE.findall(REDIRECTED.sub("", without_heredocs(command))):
-        simple = piece.strip(" ()\t{}")
+    for piece in SIMPLE.findall(REDIRECTED.sub(r"\1", without_heredocs(command))):
+        simple = KEYWORDS.sub("", piece.strip(" ()\t{}"))
         words = [word.strip("'\"") for word in WORD.findall(simple)]
         if len(words) == 2 and words[0] in FOLDERS:
             folder = words[1]
@@ -230,7 +232,9 @@ def _of_simple(command: str, folder: str) -> tuple[Target, ...]:
     if program not in TOOLS or not rest:
         objects, names = _objects(rest)
         scripts = (words[0], *objects[:1]) if program in INTERPRETERS else words[:1]
-        checks = CHECKERS.fullmatch(program) is not None or any(map(SCRIPTS.search, scripts))
+        checks = CHECKERS.fullmatch(program) is not None or any(
+            SCRIPTS.search(script) and not HIDDEN.search(script) for script in scripts
+        )
         lasting = checks or program in BUILDERS
         return (Target(program, objects, lasting, program in LOOKING, names, folder, once=not lasting),)
     verb, rest, place = _verb(rest)

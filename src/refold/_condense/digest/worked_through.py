@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.view import View
 
-__all__ = ["WORKED_THROUGH", "worked_through"]
+__all__ = ["PASSING", "WORKED_THROUGH", "worked_through"]
 
 WORKED_THROUGH = "Calls for the current request that went well, by tool"  # the section of a digest
 FEWEST = 4  # different subjects of the calls of a tool in the turns at work; with fewer it works through no list
