@@ -52,6 +52,7 @@ PASSING = re.compile(
     r"(?:cd|pushd|echo|printf|export|set|source|sleep|true|head|tail|wc|sort|uniq|tee|cat|grep|eval|mkdir|Set-Location)\b|"
     r"\w+=\S*$|Select-(?:String|Object)\b"
 )
+NEXT_LINE = re.compile(r"(?<![&|;({\\\s])[ \t]*\n\s*")  # of a command, where another begins
 REPEATED_GAP = re.compile(r"…(?: …)+")
 CODE = re.compile(  # a first sign of its own is found quickest
     r"\n[ \t\d→:|]*(?:export |pub |async |static |public |private )*"
@@ -146,7 +147,7 @@ def command_line(command: str, telling: str) -> str:
 
     `telling` is that part as one line. What prints a mark, filters an output or changes the folder goes first.
     """
-    line = one_line(without_heredocs(command), LONGEST_COMMAND)
+    line = one_line(NEXT_LINE.sub("; ", without_heredocs(command).strip()), LONGEST_COMMAND)
     if not telling or len(line) <= COMMAND or line.endswith(" …"):
         return one_line(command, COMMAND)
     parts = [[part.strip(), joint] for part, joint in COMMANDS.findall(line) if part.strip()]

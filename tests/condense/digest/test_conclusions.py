@@ -44,6 +44,22 @@ def test_lines_that_an_answer_quotes_are_no_conclusions_of_its_own():
     assert tried(transcript, transcript.messages) == ()
 
 
+@pytest.mark.parametrize(
+    "words", ["## Why the loader does not work", "Root cause: the upload failed because the lock timed out at once."]
+)
+def test_a_heading_or_a_labelled_cause_is_nothing_that_was_tried(words):
+    transcript = talk("u: go", f"a: {words}", "u: on")
+    assert tried(transcript, transcript.messages) == ()
+
+
+def test_what_failed_on_the_way_of_a_turn_that_was_answered_was_overtaken():
+    work = ("u: go", "a: The cache still fails because of its size. | read(a.py) as c", "t: c = x")
+    transcript = talk(*work)
+    assert tried(transcript, transcript.messages)
+    transcript = talk(*work, "a: Now it is fast.", "u: on")
+    assert tried(transcript, transcript.messages) == ()
+
+
 def test_what_the_assistant_cannot_do_was_not_tried():
     transcript = talk("u: go", "a: Unfortunately, I don't have access to the console of the provider.")
     assert tried(transcript, transcript.messages) == ()

@@ -415,19 +415,21 @@ def test_what_was_said_of_a_command_is_over_once_that_went_well_or_does_another_
     assert not over(edit, "t! c1 = no match")
 
 
-def test_what_failed_without_a_word_is_not_listed_once_the_work_went_on():
-    def listed(output):
+def test_what_failed_is_listed_once_the_work_went_on_with_the_assistants_words_and_not_without_any():
+    def listed(output, words):
         lines = ["u: go", f"a: x | {command('./deploy')} as c0", f"t: c0 = exit code 1\n{output}"]
         for n in range(1, 9):
-            lines += [f"a: x | {command(f'./step{n}.sh')} as c{n}", f"t: c{n} = exit code 0"]
+            lines += [f"a: {words if n == 1 else 'x'} | {command(f'./step{n}.sh')} as c{n}", f"t: c{n} = exit code 0"]
         transcript = talk(*lines)
         view = view_of(transcript)
         texts = quotes(view, transcript.messages, (), 2_000)
         some = sections(view, transcript.messages, (), texts)
         return next(section.lines for section in some if section.title == "Tried and failed")
 
-    assert listed("the upload was denied")
-    assert listed("") == ()
+    said = "The host takes no uploads today."
+    (line,) = listed("the upload was denied", said)
+    assert line.endswith(f': the upload was denied (turn 1): "{said}"')
+    assert listed("", said) == listed("the upload was denied", "x") == ()
 
 
 @pytest.mark.parametrize(
@@ -481,3 +483,11 @@ def test_a_script_of_an_agents_skill_is_no_check_of_the_work():
 def test_a_command_that_went_well_is_told_with_what_it_printed_where_that_is_short_and_its_own(text, printed, told):
     (end,) = outcomes_of(f"a: x | {command(text)} as c", f"t: c = {printed}")
     assert end.ended == told
+
+
+def test_a_command_that_was_only_mistyped_is_closed_by_the_next_one():
+    wrong = (f"a: x | {command('cp -r src/main/app out/app && ls out')} as c1", "t: c1 = cp: no\nexit code 1")
+    right = (f"a: x | {command('cp -r src/main/app ./out/app && ls out')} as c2", "t: c2 = app")
+    other = (f"a: x | {command('cp other.txt out')} as c2", "t: c2 = ok")
+    assert not outcomes_of(*wrong, *right)[1].open
+    assert outcomes_of(*wrong, *other)[1].open

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from refold._condense.digest.conclusions import decisions, tried
-from refold._condense.digest.findings import no_work
+from refold._condense.digest.narration import no_work
 from refold._condense.digest.render import digest_text
 from refold._condense.digest.state import state
 from refold.testing import talk, view_of

@@ -19,7 +19,8 @@ SENTENCE = re.compile(rf"(?<=[.!?]){NO_END}\s+|(?<=[。！？])|\n+")
 ANNOUNCED = re.compile(
     r"^to \w.*?\b(?:I|we)\b|"
     r"^(?:(?:ok(?:ay)?|good|great|perfect|right|wait|but|and|so|also|now|next|first|then|finally|to \w+)\b[^\w`]*)*"
-    r"(?:let(?:['’]s| me| us)|i(?:['’]ll| will|['’]m| am| need| want| should| have to| must| can now| wonder)|"
+    r"(?:let(?:['’]s| me| us)|i(?:['’]ll| will|['’]m| am| can now| wonder|(?: also| still)? (?:need|want|should|"
+    r"have to|must))|"
     r"we(?:['’]ll| will| need| should| can| must| have to)|need to|time to|while (?:i|we)\b|"
     r"(?:add|adjust|apply|call|change|check|clean|commit|compare|convert|copy|create|delete|do|edit|ensure|extract|find|"
     r"fix|get|go|handle|implement|inspect|install|keep|look|make|map|measure|move|open|pass|put|read|rebuild|refactor|"

@@ -159,6 +159,7 @@ TALK = re.compile(
     r"using (?:the )?`?[\w-]+`? (?:skill (?:here )?)?because|i(?:['’]m| am) using)\b|[?？]$",
     re.I,
 )
+CAUSE = re.compile(r"\(|[\w ]{3,24}: ")  # what stands beside the text or behind a label, as a cause: no try
 ENDS = (".", "!", "。", "！", ".)", ".`")  # an entry of a list is often no sentence
 HOLDS = re.compile(  # what holds of an item
     r"`\s(?:\w+ )?[a-z]{2,}s\b|"  # "`load` (also) drops"
@@ -313,8 +314,9 @@ def tried(
     Not those of which `is_over` says, by their message, that it works by now.
     """
     results: dict[str, str] = {}
+    holding = _holding(transcript)
     for message in reversed(messages):
-        for line in _tried(message) if message.role == "assistant" else ():
+        for line in _tried(message) if message.id in holding else ():
             if is_over(message, line):
                 continue
             results.setdefault(line, line + _of_turn(transcript, message))
@@ -467,6 +469,8 @@ def _tried(message: Message) -> tuple[str, ...]:
         one_line(_with_next(text, sentence), LONGEST)
         for sentence in reversed(_sentences(message, TRYING))
         if TRIED.search(sentence)
+        and sentence.rstrip('`"”)').endswith(ENDS)
+        and not CAUSE.match(sentence)
         and not (TALK.search(sentence) or MEANS.search(sentence))
         and not (SEEMS.match(sentence) or SUPPOSING.match(sentence) or sentence.startswith(OPENING_QUOTES))
     )

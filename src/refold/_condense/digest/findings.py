@@ -30,24 +30,12 @@ if TYPE_CHECKING:
     from refold.core.view import View
 
 __all__ = [
-    "no_work",
     "other_calls",
     "prepare",
     "values",
 ]
 
 MOST = 150  # lines of one sort that are looked for
-# What a harness or a provider says in place of an answer.
-NO_WORK = re.compile(
-    r"^\W*(?:API Error|Error:? \d{3}|\d{3} \{|You(?:'|’)ve (?:hit|reached|exceeded) your|Claude (?:AI )?usage limit|"
-    r"(?:monthly |weekly |daily )?(?:spend(?:ing)?|usage|rate|session|request|quota) (?:limit|cap)|Credit balance|"
-    r"(?:Too many|Request) requests?|Request (?:timed out|interrupted|was aborted|failed)|\[Request interrupted|"
-    r"No response requested|Prompt is too long|Invalid API key|Please run /login|Execution error|Internal server error|"
-    r"Overloaded|Service unavailable|Stream (?:error|disconnected|closed)|Connection (?:error|lost|reset)|"
-    r"Conversation compacted|Context (?:low|window exceeded)|Interrupted by user|Operation (?:aborted|cancelled))",
-    re.I,
-)
-NO_WORK_LENGTH = 400  # characters: a longer text is an answer, whatever it begins with
 BARE = re.compile(r"(?!\w*skill)\S+ [\w\\-]+", re.I)  # a call with one plain word leads nowhere
 SAYS = re.compile(r"^\S+ .*\w", re.S)  # a call with an argument that holds a word
 # A field of JSON that says which one, where, or in which state.
@@ -120,11 +108,6 @@ def _gave(call: ToolCall, result: ToolResult) -> str:
 def _is_passing(call: ToolCall) -> bool:
     """Tell whether a call has a section of its own, or only waits."""
     return lists_tasks(call) or asks_user(call.name) or PASSING.search(plain_name(call.name)) is not None
-
-
-def no_work(text: str) -> bool:
-    """Tell whether a text in place of an answer says only that there is none: a limit, an error of a provider."""
-    return len(text) <= NO_WORK_LENGTH and NO_WORK.match(text) is not None
 
 
 def values(transcript: Transcript, messages: Sequence[Message]) -> tuple[str, ...]:

@@ -14,8 +14,8 @@ from refold._condense.digest.agreement import WORD
 from refold._condense.digest.announcements import HEADING, SENTENCE, announces, whole_sentences
 from refold._condense.digest.answers import YES_NO
 from refold._condense.digest.conclusions import FENCED, SUPPOSING, prose
-from refold._condense.digest.findings import no_work
 from refold._condense.digest.identifier_kinds import kind_of
+from refold._condense.digest.narration import no_work
 from refold._salience.atoms import names_of
 from refold.core.messages import memoized, text_of
 

@@ -23,6 +23,7 @@ from refold._condense.call_facts import SUBJECT, is_shell, reads, reports_error,
 from refold._condense.call_outline import ERROR_LENGTH, call_line, exit_code, first_error, one_line, without_report
 from refold._condense.digest.background import is_running, with_ends
 from refold._condense.digest.failures import counted, failing, failing_places, failure_line, passing_end, warnings
+from refold._condense.digest.narration import narration
 from refold._condense.digest.remedies import preparation, remedy
 from refold._condense.digest.targets import WRITE, Target, target_in, target_of, targets_of
 from refold._condense.digest.turns import turn_ends, turns_at, turns_in_work
@@ -74,6 +75,7 @@ REASON = 140  # characters of an answer that says why
 LOOKED_AT = 600  # messages that are searched for such
 SOLVED = 4  # checks that failed and went well later that are listed
 SEVERAL = 3  # failures of the same call that are an approach which did not work
+BEHIND = 8  # messages behind a failure in which the assistant says something of it
 AROUND = 4  # messages before and behind an output in which its call and what the assistant said of it stand
 FAILED = re.compile(
     r"\b[1-9]\d* (?:failed|failing|failures?|errors?\b(?! handl))|^(?:FAIL|--- FAIL|FAILED)\b|npm ERR!|ERR_PNPM|"
@@ -136,6 +138,7 @@ EMPTY = re.compile(r"\([^()\n]*\)|\W*")  # in place of an output: "(no output)"
 LABELLED = re.compile(r"^\s*((?:active|state|status|conclusion|result) ?: \S.*)$", re.M | re.I)  # how something is
 JOINED = re.compile(r"[;\n]|&&|\|\|")  # behind a command in its line: others, which print, too
 BETWEEN = " / "  # lines
+WORDS, ALIKE = re.compile(r"\w+"), 0.6  # of two commands, and the share of them that both have where they are alike
 WORD, MARKS = re.compile(r"\w"), " \t-*•✓"  # what a line holds that says something, and marks around it
 TASK = re.compile(r"\w+(?:[:.-]\w+)+")  # the name of a task that a file defines
 READABLE = (".md", ".mdx", ".rst", ".txt")  # texts for readers define nothing
@@ -152,7 +155,8 @@ class CallOutcome(Struct, frozen=True):
     """What came of a call: the call as one line, how it ended, whether it failed, and whether that is still so.
 
     `passed_later` tells that a later call went well with the same; a failed call may be open no more without that.
-    `tells` is whether it says something that it went well.
+    `tells` is whether it says something that it went well, `said` what the assistant says behind a failure,
+    as `narration` gives it.
     """
 
     call: str
@@ -164,6 +168,7 @@ class CallOutcome(Struct, frozen=True):
     passed_later: bool = False
     turn: int = 0
     tells: bool = True
+    said: tuple[str, str] = ("", "")
 
 
 def prepare(message: Message) -> None:
@@ -211,6 +216,7 @@ def outcomes(
                 well = _passed_later(call, result, since) or (bool(names) and names <= later_passing)
                 # what was put before a command failed, and it was run without that
                 well = well or (shell and any(target.written.endswith(f" {each}") for each in later_written))
+                well = well or (target.once and _was_mistyped(view, position, call))
                 later_passing |= names if well else frozenset()
                 went_on = target.once and sum(at > position for at in commands) >= WENT_ON
                 if target.task == WRITE and not shell:
@@ -220,7 +226,9 @@ def outcomes(
                     went_on = turn not in in_work and _redefined(view, position, [target.written])
                 elif not shell:  # the aim of a call of another tool is not known: it was reached, or given up
                     went_on = sum(at > position for at in (*commands, *written)) >= WENT_ON
-                outcome = replace(outcome, open=not (well or went_on), passed_later=well)
+                after = view.transcript.messages[position + 1 : position + BEHIND] if position >= 0 else ()
+                said = next((words for each in after if any(words := narration(each))), ("", ""))
+                outcome = replace(outcome, open=not (well or went_on), passed_later=well, said=said)
             results[line] = outcome
             later_written.update(each.written for each in targets_of(call) if shell and " " in each.written)
     return tuple(results.values())
@@ -352,6 +360,17 @@ def passed_calls(view: View, messages: Sequence[Message]) -> list[PassedCall]:
                 passed += [(at, target) for target in targets_of(call)]
                 passed += [(at, None)] if is_shell(call) else []
     return passed
+
+
+def _was_mistyped(view: View, position: int, call: ToolCall) -> bool:
+    """Tell whether the next command is nearly the same, and went well: what failed was how it was written."""
+    following = view.transcript.messages[position + 1 : position + AROUND] if position >= 0 else ()
+    after = ((other, result) for message in following for other, result in reversed([*answered(view, [message])]))
+    other, result = next((pair for pair in after if is_shell(pair[0])), (None, None))
+    if other is None or result is None or failed(other, result):
+        return False
+    words, others = (set(WORDS.findall(subject(each)[0])) for each in (call, other))
+    return len(words & others) >= ALIKE * len(words | others)
 
 
 def _passed_later(call: ToolCall, result: ToolResult, since: Sequence[Target]) -> bool:
@@ -504,8 +523,9 @@ def _printed(view: View, call: ToolCall, result: ToolResult) -> str:
     about = subject(call)[0]
     written = target_of(call).written
     text = _own_words(call, result)
+    strange = text.startswith("<") or "^[" in text or (text.startswith("{") and code_of(result) is not None)
     elsewhere = not written or len(about) >= SUBJECT or JOINED.search(without_heredocs(about).rpartition(written)[2])
-    if elsewhere or text.startswith("<") or holds_secret(text):
+    if elsewhere or strange or holds_secret(text):
         return ""
     if len(text) > SHORT_OUTPUT:
         labelled = LABELLED.findall(text)

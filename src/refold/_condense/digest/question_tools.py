@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from refold.core.transcript import Transcript
     from refold.core.view import View
 
-__all__ = ["asks_user", "answers_by_tool"]
+__all__ = ["answers_by_tool", "asks_user"]
 
 MOST = 150  # lines that are looked for
 QUESTION, ANSWER = 160, 400  # characters of each

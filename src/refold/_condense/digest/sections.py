@@ -171,11 +171,12 @@ def _own(
         if end.failed and not end.target.looks and not any(later.covers(end.target) for later in again)
     ]
     # an edit that found no place and is done by now teaches nothing, nor does what went well when it was run again,
-    # nor what failed without a word
+    # nor what failed without a word, of its own or of the assistant behind it
     over = [
         end
         for end in wrong
         if not (end.open or end.passed_later) and (end.shell or end.target.task != WRITE) and ": " in end.ended
+        if any(end.said) or end.target.checks
     ]
     broken = (
         *rejections(transcript),
@@ -183,7 +184,7 @@ def _own(
         *tried(transcript, standing, partial(is_over, view, went_well)),
     )
     solved = (line for line in solved_checks(view) if not any(one.startswith(line.split(END)[0]) for one in broken))
-    yield Section(TRIED, (*broken, *map(_line, _newest(over)), *solved), 0.08, newest_first=True)
+    yield Section(TRIED, (*broken, *map(_line_with_words, _newest(over)), *solved), 0.08, newest_first=True)
     stated = state(view) if messages else ()
     done = steps(view, staying, "\n".join(stated)) if messages else ()
     judged = verdicts(transcript, sound, (*decided, *broken))
@@ -369,6 +370,11 @@ def _still_open(errors: Sequence[str], view: View, now: Sequence[str]) -> tuple[
         if not (line.endswith(MARKS[1:]) or any(each.covers(target) for each in passed) or call in repeated):
             still.append(text)
     return tuple(still)
+
+
+def _line_with_words(end: CallOutcome) -> str:
+    """Return the line of a failure with what the assistant says behind it."""
+    return f'{_line(end)}: "{end.said[1]}"' if end.said[1] else _line(end)
 
 
 def _line(end: CallOutcome) -> str:

@@ -17,9 +17,9 @@ from refold._condense.digest.background import ENDED, KILLS, STARTED, in_backgro
 from refold._condense.digest.conclusions import PLAN_ENDS, SUPPOSED, prose
 from refold._condense.digest.definitions import is_prose
 from refold._condense.digest.file_log import AGENTS, file_log
-from refold._condense.digest.findings import no_work
 from refold._condense.digest.git_state import COMMITTED, STATUS, git_state
 from refold._condense.digest.ledger import ALL_DONE, ledger
+from refold._condense.digest.narration import no_work
 from refold._condense.digest.open_items import LISTED_OPEN, open_items
 from refold._condense.digest.outcomes import (
     EXPECTED,

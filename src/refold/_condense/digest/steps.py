@@ -7,7 +7,6 @@ index fails.") is what came of the step. Steps that only looked at something, an
 
 from __future__ import annotations
 
-import re
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
@@ -15,9 +14,7 @@ from msgspec import Struct
 
 from refold._condense.call_facts import is_shell, subject, writes
 from refold._condense.call_outline import call_line, one_line
-from refold._condense.digest.announcements import SENTENCE, announces, points_back
-from refold._condense.digest.conclusions import prose
-from refold._condense.digest.findings import no_work
+from refold._condense.digest.narration import narration
 from refold._condense.digest.outcomes import (
     PASSED_LATER,
     answered,
@@ -27,12 +24,10 @@ from refold._condense.digest.outcomes import (
     says_something,
     seen,
 )
-from refold._condense.digest.remedies import announced
 from refold._condense.digest.targets import target_of, targets_of
 from refold._condense.digest.turns import turn_ends, turns_at, turns_in_work
 from refold._condense.file_views import is_scratch, took_effect
 from refold._condense.placeholders import LEFT_OUT
-from refold.core.messages import memoized
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,14 +40,7 @@ __all__ = ["STEPS", "earlier_steps", "steps"]
 
 STEPS = "Steps of the work on the current request"  # the section of a digest
 MOST = 24  # steps that are told, the newest
-WORDS, ENDED = 150, 110  # characters of what the assistant said, and of how a command ended
-FOUND, FEWEST_WORDS = 220, 4  # characters of what it found, and words of a sentence that says it
-FEWEST_SAID = 3  # words of any sentence that counts
-# A heading, an item of a list, a row of a table, a step by number, or what is no whole sentence.
-NO_SENTENCE = re.compile(r"^(?:[-*•#>|]\s|[#|]|\d+[.)] |\w+ \d+[.:] )|[^.!。！*\"”]$")
-FORWARD = re.compile(
-    r"\bI(?:['’]ve| have)? (?:now |already )?(?:have|got|see|understand)\b", re.I
-)  # what it knows, unnamed
+ENDED = 110  # characters of how a command ended
 SOLVED = f"{PASSED_LATER})"
 FILES, RUNS, LOOKED = 4, 4, 2  # files and commands that are named in a step
 
@@ -120,7 +108,7 @@ def _steps(view: View, known: frozenset[MessageId], said: str) -> Iterator[_Step
     found = ""  # what the assistant says behind the step
     for start in range(end - 1, -1, -1):
         position = places[start]
-        words, came = _said(messages[position])
+        words, came = narration(messages[position])
         begins = not start or turns[places[start - 1]] != turns[position]
         if words or came or begins:
             step = _Step(turns[position], words)
@@ -144,39 +132,6 @@ def _first_calls(messages: Sequence[Message], places: Sequence[int]) -> frozense
     """Return the ids of the first calls, up to the first answer: some formats make a message of each."""
     before = takewhile(lambda place: not messages[place].results, places)
     return frozenset(call.call_id for place in before for call in messages[place].calls)
-
-
-@memoized
-def _said(message: Message) -> tuple[str, str]:
-    """Return what the assistant says it does next, and what it says before that: what came of the step before."""
-    text = prose(message).strip()
-    if message.role != "assistant" or no_work(text):
-        return "", ""
-    lines = [each.strip() for each in SENTENCE.split(text)]
-    sentences = [each for each in lines if len(each.split()) >= FEWEST_SAID or _is_foreign(each)]
-    last = max((at for at, each in enumerate(sentences) if announces(each)), default=-1)
-    if last < 0 and _is_foreign(text):  # how other languages announce is not known: it stands last
-        last = len(sentences) - 1
-    found = _finding(sentences[:last] if last >= 0 else sentences)
-    return (announced(message, WORDS).rstrip(".") if last >= 0 or not found else ""), found
-
-
-def _is_foreign(text: str) -> bool:
-    """Tell whether a text is in a script without Latin letters."""
-    return sum(map(str.isascii, text)) < 0.8 * len(text)
-
-
-def _finding(sentences: Sequence[str]) -> str:
-    """Return the first whole sentences that say how something is, as far as they have room together, or nothing."""
-    taken: list[str] = []
-    for sentence in sentences:
-        telling = not (NO_SENTENCE.search(sentence) or FORWARD.search(sentence) or announces(sentence))
-        stands = len(sentence.split()) >= FEWEST_WORDS + sentence.endswith("!") or _is_foreign(sentence)
-        if telling and (taken or (stands and not points_back(sentence))) and len(" ".join((*taken, sentence))) <= FOUND:
-            taken.append(sentence)
-        elif taken:
-            break
-    return one_line(" ".join(taken).replace("**", "").replace('"', "'"), FOUND)
 
 
 def _solved(done: Sequence[tuple[int, ToolCall, ToolResult]], passed: list[Target]) -> set[int]:
@@ -216,7 +171,7 @@ def _note(
     command = one_line(written.replace("`", "'"), ENDED)
     if wrong or (is_shell(call) and (target.checks or len(target.written) <= ENDED)):
         how = one_line(ended(view, call, result), ENDED)
-        if not (wrong or says_something(view, call, result) or (runs is step.runs and " " in command)):
+        if not (wrong or says_something(view, call, result) or (runs is step.runs and step.words and " " in command)):
             return
         for before in (step.runs, step.later):
             before.pop(f"`{command}`", None)

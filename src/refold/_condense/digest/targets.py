@@ -122,6 +122,7 @@ SHELL_PROGRAMS = frozenset({"bash", "sh", "zsh"})
 FOLDERS = frozenset({"cd", "pushd", "Set-Location"})  # commands that go to a folder
 _INTERPRETERS = "python node tsx ts-node ruby perl php deno npm psql sqlite3 mysql"
 INTERPRETERS = frozenset(_INTERPRETERS.split())
+ABOUT_ITSELF = frozenset({"--help", "--version"})  # what is asked of a program about itself
 INLINE = frozenset({"-e", "-c", "--eval", "-", "-p"})
 EVERYTHING = frozenset({".", "./", "./...", "...", "*", "all"})
 UNKNOWN = ("$", "~", "`")  # beginnings of folders that only the shell knows
@@ -229,6 +230,8 @@ def _of_simple(command: str, folder: str) -> tuple[Target, ...]:
     flags = takewhile(lambda word: word.startswith("-"), rest[:2])  # what follows a script is the script's own
     if program in INTERPRETERS and (not INLINE.isdisjoint(flags) or not rest):
         return (Target(command[:40], looks=True),)  # a probe: what it looks for is in its own text
+    if not ABOUT_ITSELF.isdisjoint(rest):
+        return (Target(command[:40], looks=True),)
     if program not in TOOLS or not rest:
         objects, names = _objects(rest)
         scripts = (words[0], *objects[:1]) if program in INTERPRETERS else words[:1]
