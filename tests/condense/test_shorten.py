@@ -63,3 +63,11 @@ def test_a_line_that_just_fits_without_its_line_end_is_cut_like_any_other():
     text = "\n".join(["head"] * 200 + ["x" * 450])
     for limit in range(1_000, 1_400):
         assert len(shorten(text, limit, len)) <= limit
+
+
+def test_the_changed_lines_of_a_long_edit_are_never_what_is_left_out():
+    around = [f"    keep_{n} = load({n})" for n in range(30)]
+    old, new = ("\n".join([*around[:15], line, *around[15:]]) for line in ("    size = 4", "    size = 9"))
+    short = json.loads(shorten_arguments(json.dumps({"path": "a.py", "old_string": old, "new_string": new}), 300))
+    assert "\n    size = 4\n" in short["old_string"] and "\n    size = 9\n" in short["new_string"]
+    assert len(short["new_string"]) < 400

@@ -12,12 +12,13 @@ from refold._text.graphemes import grapheme_prefix, grapheme_suffix
 from refold._text.places import MANY, places_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 __all__ = ["shorten", "shorten_arguments", "shortening"]
 
 ROUNDS = 7
 CLOSE = 0.96  # of the limit used is near enough
+CHANGED = 0.6  # of the characters, which the changed lines of an edit may take
 NEAR = 20  # a step of less than this part of the text changes nothing that matters
 HEAD, TAIL = 0.5, 0.35  # of the characters; the rest is for error lines of the middle
 LONG_LINE = 400  # characters from which a line may be cut inside, between words
@@ -93,7 +94,7 @@ def _smaller(value: object, chars: int) -> Any:
         case str():
             return shorten(value, chars, len) if len(value) > chars + 60 else value
         case dict():
-            return {key: _smaller(inner, chars) for key, inner in value.items()}
+            return {key: _of_edit(key, inner, value, chars) or _smaller(inner, chars) for key, inner in value.items()}
         case list() if len(value) > LONG_LIST:
             left = f"[… {len(value) - 12:,} items left out …]"
             return [_smaller(inner, chars) for inner in (*value[:8], left, *value[-4:])]
@@ -101,6 +102,16 @@ def _smaller(value: object, chars: int) -> Any:
             return [_smaller(inner, chars) for inner in value]
         case _:
             return value
+
+
+def _of_edit(key: str, text: object, arguments: Mapping[str, object], chars: int) -> str:
+    """Return what an edit replaces, or by what, with the lines that differ; nothing where that needs no cut or more."""
+    other = arguments.get(key.replace("old", "new") if "old" in key else key.replace("new", "old"))
+    if not (isinstance(text, str) and isinstance(other, str)) or other is text or len(text) <= chars + 60:
+        return ""
+    same = set(other.split("\n"))
+    changed = [line for line in text.split("\n") if line not in same and any(map(str.isalnum, line))]
+    return shorten(text, chars, len, keep=changed) if 0 < sum(map(len, changed)) <= chars * CHANGED else ""
 
 
 def _wrong(text: str, lines: Sequence[str]) -> list[int]:
