@@ -69,5 +69,6 @@ def test_the_changed_lines_of_a_long_edit_are_never_what_is_left_out():
     around = [f"    keep_{n} = load({n})" for n in range(30)]
     old, new = ("\n".join([*around[:15], line, *around[15:]]) for line in ("    size = 4", "    size = 9"))
     short = json.loads(shorten_arguments(json.dumps({"path": "a.py", "old_string": old, "new_string": new}), 300))
-    assert "\n    size = 4\n" in short["old_string"] and "\n    size = 9\n" in short["new_string"]
+    assert "\n    size = 4\n" in short["old_string"]
+    assert "\n    size = 9\n" in short["new_string"]
     assert len(short["new_string"]) < 400

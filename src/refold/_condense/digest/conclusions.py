@@ -159,7 +159,7 @@ TALK = re.compile(
     r"using (?:the )?`?[\w-]+`? (?:skill (?:here )?)?because|i(?:['’]m| am) using)\b|[?？]$",
     re.I,
 )
-CAUSE = re.compile(r"\(|[\w ]{3,24}: ")  # what stands beside the text or behind a label, as a cause: no try
+LABEL = re.compile(r"\(|[\w ]{3,24}: ")  # what stands beside the text or behind a label, as a cause: no try
 ENDS = (".", "!", "。", "！", ".)", ".`")  # an entry of a list is often no sentence
 HOLDS = re.compile(  # what holds of an item
     r"`\s(?:\w+ )?[a-z]{2,}s\b|"  # "`load` (also) drops"
@@ -470,7 +470,7 @@ def _tried(message: Message) -> tuple[str, ...]:
         for sentence in reversed(_sentences(message, TRYING))
         if TRIED.search(sentence)
         and sentence.rstrip('`"”)').endswith(ENDS)
-        and not CAUSE.match(sentence)
+        and not LABEL.match(sentence)
         and not (TALK.search(sentence) or MEANS.search(sentence))
         and not (SEEMS.match(sentence) or SUPPOSING.match(sentence) or sentence.startswith(OPENING_QUOTES))
     )
