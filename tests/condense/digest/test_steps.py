@@ -83,7 +83,7 @@ def test_a_step_tells_in_the_assistants_words_what_came_of_it():
     )
     view = view_of(talk(*work))
     assert steps(view) == (f'turn 1: Let me look at the index: "{found}"',)
-    assert steps(view, view.transcript.messages) == steps(view, said=found) == ()
+    assert steps(view, view.transcript.messages) == steps(view, stated=found) == ()
 
 
 def test_a_call_without_words_is_not_told_as_what_was_announced_before_another():

@@ -68,8 +68,8 @@ def in_background(command: str, call: ToolCall, result: ToolResult) -> tuple[str
     if begun := STARTED.search(head):
         line, output = call_line(call), PRINTS_TO.search(head)
         if not is_shell(call):  # a tool that watches a command
-            told = command_line(command, target_in(f"shell `{command}`").written)
-            line = f"{call.name} `{told.replace('`', chr(39))}`"
+            short = command_line(command, target_in(f"shell `{command}`").written)
+            line = f"{call.name} `{short.replace('`', chr(39))}`"
         return begun[1], f"{line} → {begun[0].replace('(', '')}{f', output in {output[1]}' if output else ''}"
     detached = DETACHED.search(without_heredocs(command)[:LONGEST]) if "&" in command else None
     if detached is None or KILLS.search(command, detached.end()):

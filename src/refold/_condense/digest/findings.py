@@ -39,10 +39,10 @@ MOST = 150  # lines of one sort that are looked for
 BARE = re.compile(r"(?!\w*skill)\S+ [\w\\-]+", re.I)  # a call with one plain word leads nowhere
 SAYS = re.compile(r"^\S+ .*\w", re.S)  # a call with an argument that holds a word
 # A field of JSON that says which one, where, or in which state.
-GIVEN = re.compile(
+FIELD = re.compile(
     r'"((?:\w+_)?(?:id|ur[li]|address|status|state|number)|\w+(?:Id|Ur[li]))" ?: ?"?([^\s",{}\[\]]{1,200})', re.I
 )
-GIVEN_IN, GIVEN_FIELDS = 4_000, 4  # characters of such an answer, and fields that are told
+SEARCHED, FIELDS = 4_000, 4  # characters of such an answer, and fields that are told
 LONGEST, SHORT_ANSWER = 200, 160  # characters of them together, and of an answer in words
 NAMES_ONE = re.compile(r"\d|/")  # in an answer that says which one it is about
 VALUE = re.compile(
@@ -87,8 +87,8 @@ def other_calls(view: View, messages: Sequence[Message]) -> tuple[str, ...]:
         gives_work = AGENTS.search(plain_name(call.name)) is not None
         if not (looks or gives_work or writes(call) or failed(call, result) or _is_passing(call)):
             line, gave = call_line(call), _gave(call, result)
-            said = SAYS.search(line) and not BARE.fullmatch(line) and len(result.text) <= SHORT_ANSWER
-            if line not in results and (gave or said):
+            is_short = SAYS.search(line) and not BARE.fullmatch(line) and len(result.text) <= SHORT_ANSWER
+            if line not in results and (gave or is_short):
                 results[line] = gave
     return tuple(f"{line} → {gave}" if gave else line for line, gave in results.items())
 
@@ -99,9 +99,9 @@ def _gave(call: ToolCall, result: ToolResult) -> str:
     if holds_secret(text):
         return ""
     if text[:1] in ("{", "["):
-        names = {value: name for name, value in reversed(GIVEN.findall(text[:GIVEN_IN]))}
-        given = [f"{name}: {value}" for value, name in reversed(names.items()) if value not in call.arguments]
-        return one_line(", ".join(given[:GIVEN_FIELDS]), LONGEST)
+        names = {value: name for name, value in reversed(FIELD.findall(text[:SEARCHED]))}
+        fields = [f"{name}: {value}" for value, name in reversed(names.items()) if value not in call.arguments]
+        return one_line(", ".join(fields[:FIELDS]), LONGEST)
     return one_line(text, SHORT_ANSWER) if len(text) <= SHORT_ANSWER and NAMES_ONE.search(text) else ""
 
 

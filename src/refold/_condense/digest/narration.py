@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["narration", "no_work"]
 
 WORDS = 150  # characters of what it does next
-FOUND, FEWEST_WORDS = 220, 4  # characters of what it found, and words of a sentence that says it
-FEWEST_SAID = 3  # words of any sentence that counts
+FINDING, FEWEST_WORDS = 220, 4  # characters of what it found, and words of a sentence that says it
+LEAST_WORDS = 3  # words of any sentence that counts
 # A heading, an item of a list, a row of a table, a step by number, or what is no whole sentence.
 NO_SENTENCE = re.compile(r"^(?:[-*•#>|]\s|[#|]|\d+[.)] |\w+ \d+[.:] )|[^.!。！\"”]$")
 # What the agent says of itself: that it knows enough by now.
@@ -45,12 +45,12 @@ def narration(message: Message) -> tuple[str, str]:
     if message.role != "assistant" or no_work(text):
         return "", ""
     lines = [LEADS.sub("", each.strip()) for each in SENTENCE.split(text.replace("**", ""))]
-    sentences = [each for each in lines if len(each.split()) >= FEWEST_SAID or _is_foreign(each)]
+    sentences = [each for each in lines if len(each.split()) >= LEAST_WORDS or _is_foreign(each)]
     last = max((at for at, each in enumerate(sentences) if announces(each)), default=-1)
     if last < 0 and _is_foreign(text):  # how other languages announce is not known: it stands last
         last = len(sentences) - 1
-    found = _finding(sentences[:last] if last >= 0 else sentences)
-    return (announced(message, WORDS).rstrip(".") if last >= 0 or not found else ""), found
+    finding = _finding(sentences[:last] if last >= 0 else sentences)
+    return (announced(message, WORDS).rstrip(".") if last >= 0 or not finding else ""), finding
 
 
 def _is_foreign(text: str) -> bool:
@@ -64,11 +64,15 @@ def _finding(sentences: Sequence[str]) -> str:
     for sentence in sentences:
         telling = not (NO_SENTENCE.search(sentence) or KNOWS.search(sentence) or announces(sentence))
         stands = len(sentence.split()) >= FEWEST_WORDS + sentence.endswith("!") or _is_foreign(sentence)
-        if telling and (taken or (stands and not points_back(sentence))) and len(" ".join((*taken, sentence))) <= FOUND:
+        if (
+            telling
+            and (taken or (stands and not points_back(sentence)))
+            and len(" ".join((*taken, sentence))) <= FINDING
+        ):
             taken.append(sentence)
         elif taken:
             break
-    return one_line(" ".join(taken).replace('"', "'"), FOUND)
+    return one_line(" ".join(taken).replace('"', "'"), FINDING)
 
 
 def no_work(text: str) -> bool:

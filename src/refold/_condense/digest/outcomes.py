@@ -155,7 +155,7 @@ class CallOutcome(Struct, frozen=True):
     """What came of a call: the call as one line, how it ended, whether it failed, and whether that is still so.
 
     `passed_later` tells that a later call went well with the same; a failed call may be open no more without that.
-    `tells` is whether it says something that it went well, `said` what the assistant says behind a failure,
+    `tells` is whether it says something that it went well, `comment` what the assistant says behind a failure,
     as `narration` gives it.
     """
 
@@ -168,7 +168,7 @@ class CallOutcome(Struct, frozen=True):
     passed_later: bool = False
     turn: int = 0
     tells: bool = True
-    said: tuple[str, str] = ("", "")
+    comment: tuple[str, str] = ("", "")
 
 
 def prepare(message: Message) -> None:
@@ -227,8 +227,8 @@ def outcomes(
                 elif not shell:  # the aim of a call of another tool is not known: it was reached, or given up
                     went_on = sum(at > position for at in (*commands, *written)) >= WENT_ON
                 after = view.transcript.messages[position + 1 : position + BEHIND] if position >= 0 else ()
-                said = next((words for each in after if any(words := narration(each))), ("", ""))
-                outcome = replace(outcome, open=not (well or went_on), passed_later=well, said=said)
+                comment = next((words for each in after if any(words := narration(each))), ("", ""))
+                outcome = replace(outcome, open=not (well or went_on), passed_later=well, comment=comment)
             results[line] = outcome
             later_written.update(each.written for each in targets_of(call) if shell and " " in each.written)
     return tuple(results.values())
@@ -532,12 +532,12 @@ def _printed(view: View, call: ToolCall, result: ToolResult) -> str:
         return one_line(labelled[0], PRINTED) if len(labelled) == 1 else ""
     lines = [line for each in text.split("\n") if WORD.search(line := each.strip(MARKS))]
     lines = lines if len(lines) < 2 else [line for line in lines if line not in _usual_lines(view)]
-    told = [
+    first = [
         line
         for line, length in zip(lines, accumulate(len(line) + 3 for line in lines), strict=True)
         if length <= PRINTED
     ]
-    return one_line(BETWEEN.join(told or lines[:1]), PRINTED) + f"{BETWEEN}…" * (0 < len(told) < len(lines))
+    return one_line(BETWEEN.join(first or lines[:1]), PRINTED) + f"{BETWEEN}…" * (0 < len(first) < len(lines))
 
 
 def _own_words(call: ToolCall, result: ToolResult) -> str:

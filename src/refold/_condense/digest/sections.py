@@ -176,7 +176,7 @@ def _own(
         end
         for end in wrong
         if not (end.open or end.passed_later) and (end.shell or end.target.task != WRITE) and ": " in end.ended
-        if any(end.said) or end.target.checks
+        if any(end.comment) or end.target.checks
     ]
     broken = (
         *rejections(transcript),
@@ -374,7 +374,7 @@ def _still_open(errors: Sequence[str], view: View, now: Sequence[str]) -> tuple[
 
 def _line_with_words(end: CallOutcome) -> str:
     """Return the line of a failure with what the assistant says behind it."""
-    return f'{_line(end)}: "{end.said[1]}"' if end.said[1] else _line(end)
+    return f'{_line(end)}: "{end.comment[1]}"' if end.comment[1] else _line(end)
 
 
 def _line(end: CallOutcome) -> str:

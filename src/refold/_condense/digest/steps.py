@@ -54,7 +54,7 @@ class _Step(Struct):
 
     turn: int
     words: str = ""
-    found: str = ""
+    finding: str = ""
     files: dict[str, int] = {}
     runs: dict[str, str] = {}
     later: dict[str, str] = {}
@@ -68,8 +68,8 @@ class _Step(Struct):
         changed = f"changed {', '.join(names)}{more}" if names else ""
         later = _ran(self.later)
         then = f"then {later}" if later and (self.runs or self.words) else later
-        found = f'"{self.found}"' if self.found else ""
-        done = "; ".join(filter(None, (changed, _ran(self.runs), then, found)))
+        behind = f'"{self.finding}"' if self.finding else ""
+        done = "; ".join(filter(None, (changed, _ran(self.runs), then, behind)))
         done = done or _ran(dict([*self.looked.items()][-LOOKED:]))
         return f"turn {self.turn}: {': '.join(filter(None, (self.words, done)))}" if done else ""
 
@@ -80,13 +80,13 @@ def _ran(runs: dict[str, str]) -> str:
     return "; ".join(f"{task} → {how}" if how else task for task, how in first)
 
 
-def steps(view: View, staying: Sequence[Message] = (), said: str = "") -> tuple[str, ...]:
+def steps(view: View, staying: Sequence[Message] = (), stated: str = "") -> tuple[str, ...]:
     """Return the steps of the turns that no answer has ended, newest first.
 
-    What the assistant found is not told where it stands in what is `staying`, or in what is `said` elsewhere.
+    What the assistant found is not told where it stands in what is `staying`, or in what is `stated` elsewhere.
     """
     known = turn_ends(view.transcript).union(message.id for message in staying)
-    return tuple(islice(filter(None, (step.line for step in _steps(view, known, said))), MOST))
+    return tuple(islice(filter(None, (step.line for step in _steps(view, known, stated))), MOST))
 
 
 def earlier_steps(view: View, lines: tuple[str, ...]) -> tuple[str, ...]:
@@ -95,17 +95,17 @@ def earlier_steps(view: View, lines: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(line for line in lines if line.startswith(beginnings))
 
 
-def _steps(view: View, known: frozenset[MessageId], said: str) -> Iterator[_Step]:
+def _steps(view: View, known: frozenset[MessageId], stated: str) -> Iterator[_Step]:
     """Yield the steps, newest first: a step begins with words of the assistant, or with a turn.
 
-    What messages say that are `known`, and what is `said` elsewhere, is nothing that a step has found.
+    What messages say that are `known`, and what is `stated` elsewhere, is nothing that a step has found.
     """
     turns, in_work = turns_at(view.transcript), turns_in_work(view.transcript)
     messages = view.transcript.messages
     places = [position for position, turn in enumerate(turns) if turn in in_work]
     end = len(places)
     passed: list[Target] = []  # what went well in later calls
-    found = ""  # what the assistant says behind the step
+    finding = ""  # what the assistant says behind the step
     for start in range(end - 1, -1, -1):
         position = places[start]
         words, came = narration(messages[position])
@@ -122,10 +122,10 @@ def _steps(view: View, known: frozenset[MessageId], said: str) -> Iterator[_Step
             for number, (place, call, result) in enumerate(done):
                 runs = step.runs if call.call_id in own else step.later
                 _note(step, runs, view, place, call, result, solved=number in solved)
-            step.found = found if done else ""
+            step.finding = finding if done else ""
             yield step
-            told = begins or messages[position].id in known or came in said
-            end, found = start, "" if told else came
+            is_known = begins or messages[position].id in known or came in stated
+            end, finding = start, "" if is_known else came
 
 
 def _first_calls(messages: Sequence[Message], places: Sequence[int]) -> frozenset[str]:
