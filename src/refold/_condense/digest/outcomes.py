@@ -134,6 +134,7 @@ HAS_FAILED_WELL = re.compile(
 COMMANDS = re.compile(r"`([^`\n]+)`")
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\[\d{1,3}(?:;\d{1,3})*m")  # for colors, also without their first sign
 NESTED = re.compile(r"Command: .*?^Output: (.*?)^(?:Error|Stderr|Exit Code): ", re.S | re.M)  # as Gemini CLI reports
+AT_LAST = re.compile(r"^Shell cwd was reset to .*\s*\Z", re.M)  # what a harness adds to an output
 EMPTY = re.compile(r"\([^()\n]*\)|\W*")  # in place of an output: "(no output)"
 LABELLED = re.compile(r"^\s*((?:active|state|status|conclusion|result) ?: \S.*)$", re.M | re.I)  # how something is
 JOINED = re.compile(r"[;\n]|&&|\|\|")  # behind a command in its line: others, which print, too
@@ -523,7 +524,9 @@ def _printed(view: View, call: ToolCall, result: ToolResult) -> str:
     about = subject(call)[0]
     written = target_of(call).written
     text = _own_words(call, result)
-    strange = text.startswith("<") or "^[" in text or (text.startswith("{") and code_of(result) is not None)
+    strange = (
+        "</" in text or text.startswith("<") or "^[" in text or (text.startswith("{") and code_of(result) is not None)
+    )
     elsewhere = not written or len(about) >= SUBJECT or JOINED.search(without_heredocs(about).rpartition(written)[2])
     if elsewhere or strange or holds_secret(text):
         return ""
@@ -542,7 +545,7 @@ def _printed(view: View, call: ToolCall, result: ToolResult) -> str:
 
 def _own_words(call: ToolCall, result: ToolResult) -> str:
     """Return what a command printed, without codes for colors, what a harness reports, and its echo in a terminal."""
-    text = CODES.sub("", without_report(result.text)).strip()
+    text = AT_LAST.sub("", CODES.sub("", without_report(result.text))).strip()
     if nested := NESTED.match(text):
         text = nested[1].strip()
     if EMPTY.fullmatch(text):

@@ -188,7 +188,12 @@ def _own(
     stated = state(view) if messages else ()
     done = steps(view, staying, "\n".join(stated)) if messages else ()
     judged = verdicts(transcript, sound, (*decided, *broken))
-    unsaid = tuple(line for line in judged if not any(plain(line) in each for each in (*ended, *done[:NEWEST_STEPS])))
+    newest = "\n".join(done[:NEWEST_STEPS])
+    unsaid = tuple(
+        line
+        for line in judged
+        if not (any(plain(line) in each for each in ended) or plain(line).replace("**", "") in newest)
+    )
     yield Section("Findings of the assistant", unsaid, 0.06, newest_first=True)
     # the work went on in another way where a command failed in an earlier turn; a check that failed says what is wrong
     in_work = turns_in_work(transcript)
@@ -211,7 +216,7 @@ def _own(
     )
     commands = tuple(line for line in map(_line, passed) if not CUT.search(line))
     yield Section("Commands", commands[:COMMANDS], 0.02, newest_first=True)
-    yield Section("Other calls", other_calls(view, messages)[:CALLS], 0.03, newest_first=True)
+    yield Section("Other calls", other_calls(view, messages)[:CALLS], 0.06, newest_first=True)
     yield Section(WORKED_THROUGH, worked_through(view, messages, staying), 0.3, newest_first=True)
     yield Section("Values", values(transcript, sound), 0.02, newest_first=True)
     yield Section(STEPS, done, 0.1, newest_first=True)

@@ -75,9 +75,9 @@ class _Step(Struct):
 
 
 def _ran(runs: dict[str, str]) -> str:
-    """Return commands and how they ended, first those of which that is known."""
-    first = sorted(runs.items(), key=lambda run: not run[1])[:RUNS]
-    return "; ".join(f"{task} → {how}" if how else task for task, how in first)
+    """Return commands and how they ended, in order: the last ones, and rather those of which that is known."""
+    newest = sorted(runs.items(), key=lambda run: bool(run[1]))[-RUNS:]
+    return "; ".join(f"{task} → {how}" if how else task for task, how in runs.items() if (task, how) in newest)
 
 
 def steps(view: View, staying: Sequence[Message] = (), stated: str = "") -> tuple[str, ...]:
