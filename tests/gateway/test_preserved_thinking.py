@@ -15,6 +15,7 @@ from refold import policies
 from refold._gateway.conversations.plan_store import PlanStore
 from refold.core.budget import Exactly
 from refold.testing.provider import ScriptedProvider
+from tests.depth import combined
 from tests.gateway.conftest import standing
 from tests.gateway.scripted_upstream import call
 from tests.gateway.thinking import (
@@ -46,6 +47,7 @@ def stand():
 
 everywhere = pytest.mark.parametrize("policy", POLICIES)
 each_model = pytest.mark.parametrize("model", MODELS)
+in_turn = pytest.mark.parametrize(("policy", "model"), combined(POLICIES, MODELS))
 
 
 @everywhere
@@ -60,8 +62,7 @@ def test_tool_loops_turns_and_compactions_one_after_another_are_accepted(stand, 
     assert len(thoughts(provider.received[-1])) > 0
 
 
-@everywhere
-@each_model
+@in_turn
 def test_rewind_and_what_follows_is_accepted(stand, policy, model):
     make, provider = stand
     url = make(policy=policy).url
@@ -98,8 +99,7 @@ def test_a_rewind_takes_the_thinking_of_the_plan_and_gives_back_what_it_took(sta
     clean(provider)
 
 
-@everywhere
-@each_model
+@in_turn
 def test_a_branch_is_accepted(stand, policy, model):
     make, provider = stand
     agent = Agent(make(policy=policy).url, MODELS[model]).work(8)
@@ -134,8 +134,7 @@ def test_a_conversation_goes_over_to_a_model_that_binds_thinking_and_back(stand,
     clean(provider)
 
 
-@everywhere
-@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize(("policy", "streaming"), combined(POLICIES, (False, True)))
 def test_with_compactions_beside_the_traffic_nothing_is_refused(stand, policy, streaming):
     make, provider = stand
     agent = Agent(make(policy=policy, background=True).url, MODELS["preserving"], streaming=streaming).work(30)
@@ -143,8 +142,7 @@ def test_with_compactions_beside_the_traffic_nothing_is_refused(stand, policy, s
     assert compactions(agent) > 1
 
 
-@everywhere
-@each_model
+@in_turn
 def test_a_restart_on_the_same_store_is_accepted(stand, policy, model, tmp_path):
     make, provider = stand
     store = str(tmp_path / "gateway.db")
@@ -158,8 +156,7 @@ def test_a_restart_on_the_same_store_is_accepted(stand, policy, model, tmp_path)
     assert compactions(agent) > 1
 
 
-@everywhere
-@pytest.mark.parametrize("background", [False, True])
+@pytest.mark.parametrize(("policy", "background"), combined(POLICIES, (False, True)))
 def test_two_replicas_in_turn_are_accepted(stand, policy, background, tmp_path):
     make, provider = stand
     urls = [make(policy=policy, store=str(tmp_path / "gateway.db"), background=background).url for _ in range(2)]
