@@ -69,7 +69,8 @@ def unharmed(format, feature):
 def compacted(format, feature, number=None):
     """Compact conversations with a feature; return how many were compacted and what went wrong.
 
-    With a number, each policy meets the feature at one place, which goes around with the number; else at every place.
+    With a number, each policy meets the feature at one place, with a summarizer or without, which go around with the
+    number; else at every place and in both ways.
     """
     done, wrong = 0, []
     known = faults(format, feature.body, feature.model)
@@ -78,9 +79,10 @@ def compacted(format, feature, number=None):
     allowed = [place for place in PLACES if not faults(format, bodies[place], feature.model) - known]
     assert allowed, "the feature can stand nowhere in a long conversation"
     for order, policy in enumerate(policies.names()):
-        for place in allowed if number is None else [allowed[(number + order) % len(allowed)]]:
+        turn = None if number is None else number + order
+        for place in allowed if turn is None else [allowed[turn % len(allowed)]]:
             body = bodies[place]
-            for summarize in (None, summary):
+            for summarize in (None, summary) if turn is None else [(None, summary)[turn % 2]]:
                 found = attempt(format, body, feature.model, policy, SHARES[place], summarize, known)
                 done += found.result is not None
                 way = f"{place}, {policy}, {'with' if summarize else 'no'} summarizer"
