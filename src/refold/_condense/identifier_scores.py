@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from math import fsum
 from typing import TYPE_CHECKING
 
@@ -65,16 +66,27 @@ def need_in(transcript: Transcript, atoms: Iterable[str] | None = None) -> float
     return fsum([chance * WEIGHTS[kind] for kind, chance in likely if chance])  # exact, whatever the order of atoms
 
 
-def uptake(transcript: Transcript, message: Message, atoms: Iterable[str]) -> float | None:
+def uptake(transcript: Transcript, message: Message, of: Iterable[frozenset[str]]) -> float | None:
     """Return the share of the names that a message was the first to show which the assistant wrote later, never 0.
 
     None where it was the first to show none. Numbers tell nothing: a line number is soon written for another reason.
+    `of` are the identifiers that count, in any number of sets.
     """
     at = _spoken_positions(transcript).get(message.id, -1)
+    shown = _first_shown(transcript).get(at, frozenset())
+    new = shown.intersection(chain.from_iterable(of)) if shown else ()
     notes = _scorer(transcript).tally.notes
-    names = (notes.get(atom) for atom in atoms if not atom[0].isdigit())
-    new = [note for note in names if note is not None and note[FIRST] == at]
-    return (sum([note[OWN] > at for note in new]) + 0.5) / (len(new) + 1) if new else None
+    return (sum([notes[name][OWN] > at for name in new]) + 0.5) / (len(new) + 1) if new else None
+
+
+@memoized
+def _first_shown(transcript: Transcript) -> dict[int, set[str]]:
+    """Return the names that each message was the first to show, by its place as the notes count them."""
+    shown: dict[int, set[str]] = {}
+    for atom, note in _scorer(transcript).tally.notes.items():
+        if not atom[0].isdigit():
+            shown.setdefault(note[FIRST], set()).add(atom)
+    return shown
 
 
 @memoized

@@ -315,8 +315,7 @@ def _times_needed(draft: Draft, reduction: Reduction, pieces: Iterable[Unit], ar
         return _times_in_calls(draft)
     if position >= min(areas.tail, len(draft.base) - NEWEST):
         return UNTRIED
-    atoms = frozenset().union(*(unit.atoms for unit in pieces))
-    share = uptake(draft.view.transcript, draft.base[position], atoms)
+    share = uptake(draft.view.transcript, draft.base[position], (unit.atoms for unit in pieces))
     return UNTRIED if share is None else IN_OUTPUT * pow(share, TAKEN_UP)
 
 
