@@ -100,8 +100,12 @@ PROPOSES = re.compile(
     re.I,
 )
 # How an answer asks without a question mark for a choice: "Say which granularity, and I'll rebase."
+TELL = (
+    "say", "tell me", "let me know", "pick", "choose", "decide", "sag mir", "sag",
+    "dis-moi", "dites-moi", "dime", "diga",
+)  # fmt: skip
 CHOOSE = re.compile(
-    r"\b(?:say|tell me|let me know|pick|choose|decide|sag(?: mir)?|dis-moi|dites-moi|dime|diga)\b[^.!?\n]{0,20}"
+    rf"\b(?:{'|'.join(TELL)})\b[^.!?\n]{{0,20}}"
     r"\b(?:which|what|whether|how|where|if|one|welche\w*|was|ob|quel\w*|lequel|si|cuál|qué|qual|que)\b",
     re.I,
 )
@@ -163,7 +167,7 @@ def option_chosen(asking: Message, answer: str) -> str:
 def asks_to_choose(message: Message) -> str:
     """Return the last sentence near the end of an answer that asks the user to choose, without a question mark."""
     text = text_of(message)[-LISTED_AT:]
-    if CHOOSE.search(text) is None:  # as most, which need not be divided
+    if not (any(map(text.lower().__contains__, TELL)) and CHOOSE.search(text)):  # as most, which need not be divided
         return ""
     choosing = (each for each in reversed(SENTENCE.split(text)) if not asks(each) and CHOOSE.search(each))
     return next(map(_quotable, choosing), "")

@@ -570,7 +570,8 @@ def _planning(transcript: Transcript) -> frozenset[MessageId]:
 
 def _sentences(message: Message, words: tuple[str, ...]) -> list[str]:
     """Return the sentences of an answer that are whole and of a length to be quoted; none if it holds no such word."""
-    text = QUOTED.sub("", prose(message))
+    text = prose(message)
+    text = QUOTED.sub("", text) if ">" in text else text
     return _whole_sentences(text, LEAST) if any(map(text.lower().__contains__, words)) else []
 
 
