@@ -72,21 +72,12 @@ def uptake(transcript: Transcript, message: Message, of: Iterable[frozenset[str]
     None where it was the first to show none. Numbers tell nothing: a line number is soon written for another reason.
     `of` are the identifiers that count, in any number of sets.
     """
-    at = _spoken_positions(transcript).get(message.id, -1)
-    shown = _first_shown(transcript).get(at, frozenset())
-    new = shown.intersection(chain.from_iterable(of)) if shown else ()
-    notes = _scorer(transcript).tally.notes
-    return (sum([notes[name][OWN] > at for name in new]) + 0.5) / (len(new) + 1) if new else None
-
-
-@memoized
-def _first_shown(transcript: Transcript) -> dict[int, set[str]]:
-    """Return the names that each message was the first to show, by its place as the notes count them."""
-    shown: dict[int, set[str]] = {}
-    for atom, note in _scorer(transcript).tally.notes.items():
-        if not atom[0].isdigit():
-            shown.setdefault(note[FIRST], set()).add(atom)
-    return shown
+    at = _spoken_positions(transcript).get(message.id)
+    tally = _scorer(transcript).tally
+    shown = tally.shown[at] if at is not None else None
+    new = [tally.notes[name] for name in shown.intersection(chain.from_iterable(of))] if shown else ()
+    new = [note for note in new if note[FIRST] == at]
+    return (sum([note[OWN] > note[FIRST] for note in new]) + 0.5) / (len(new) + 1) if new else None
 
 
 @memoized

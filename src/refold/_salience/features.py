@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from math import log
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -11,12 +12,12 @@ from msgspec import Struct
 
 from refold._salience.atoms import KNOWN, kind_of
 from refold._salience.lazy_table import LazyTable
-from refold._salience.mentions import Manner, mentions_of
+from refold._salience.mentions import Manner, Mentions, mentions_of
 from refold.core._speakers import is_turn
 from refold.core.messages import memoized
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from collections.abc import Set as AbstractSet
 
     from refold.core.messages import Message
@@ -62,6 +63,7 @@ Values = tuple[float, ...]
 Mentioned = tuple[int, int, int, int, int]
 Itself = tuple[str, int, bool]
 Context = tuple[float, float, bool]
+Noted = tuple[dict[str, Mentioned], list[frozenset[str]]]  # of messages: notes by atom, and what each showed first
 FIRST, LAST, OWN, CALLED, COUNTS = range(5)  # of a note
 
 
@@ -104,7 +106,8 @@ class AtomStatistics(Struct, frozen=True):
     and how often it was mentioned in which manner, as one number: see `counted`. Atoms with the same history share one
     note, so that what follows from it is computed once for all of them. `lately` and `lately_own` are words
     of names in the newest messages, of all and of the assistant and the user; `bases` are the names of files lately
-    called for.
+    called for. `shown` are, for each message, the atoms but for numbers that no message before it mentions; a few that
+    stand between the ends of a very long text before it are among them: their notes say so.
     """
 
     total: int
@@ -112,6 +115,7 @@ class AtomStatistics(Struct, frozen=True):
     lately: frozenset[str]
     lately_own: frozenset[str]
     bases: frozenset[str]
+    shown: list[frozenset[str]]
 
     @property
     def density(self) -> float:
@@ -154,15 +158,16 @@ def prepare(message: Message) -> None:
 class RunningTally:
     """The notes of the first messages of a growing conversation, taken down as they arrive.
 
-    A pass then has to take down the rest only. Each name has one entry of some 200 bytes. A pass gets a copy, since it
-    may run beside the thread in which messages arrive.
+    A pass then has to take down the rest only. Each name has one entry of some 200 bytes, and one of 40 where it was
+    shown first. A pass gets a copy, since it may run beside the thread in which messages arrive.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._length = self._spoken = 0
+        self._length = 0
         self._tip = ""
         self._notes: dict[str, Mentioned] = {}
+        self._shown: list[frozenset[str]] = []  # by message, notes of ours aside
 
     def advance(
         self, transcript: Transcript, length: int, as_read: Callable[[Message], Message] = lambda message: message
@@ -171,18 +176,16 @@ class RunningTally:
         messages = transcript.messages
         with self._lock:
             if not self._begins(messages):
-                self._length, self._spoken, self._notes = 0, 0, {}
+                self._length, self._notes, self._shown = 0, {}, []
             for message in messages[self._length : length]:
                 if message.note is None:
-                    for manner, atoms in mentions_of(as_read(message)).by_manner:
-                        _take_down(self._notes, self._spoken, manner, atoms)
-                    self._spoken += 1
+                    self._shown.append(_taken(self._notes, len(self._shown), mentions_of(as_read(message))))
                 self._length, self._tip = self._length + 1, message.id
 
-    def noted(self, transcript: Transcript) -> tuple[int, dict[str, Mentioned]]:
-        """Return how many messages at the start of a transcript are taken down, notes of ours aside, and the notes."""
+    def noted(self, transcript: Transcript) -> Noted:
+        """Return the notes of the messages at the start of a transcript that are taken down, and what each showed."""
         with self._lock:
-            return (self._spoken, self._notes.copy()) if self._begins(transcript.messages) else (0, {})
+            return (self._notes.copy(), self._shown.copy()) if self._begins(transcript.messages) else ({}, [])
 
     def _begins(self, messages: Sequence[Message]) -> bool:
         """Tell whether messages begin with those that are taken down: an id stands for all up to its message."""
@@ -195,21 +198,22 @@ def running_tally(first: Message) -> RunningTally:
     return RunningTally()
 
 
-def tallied(messages: Sequence[Message], noted: tuple[int, dict[str, Mentioned]] | None = None) -> AtomStatistics:
+def tallied(messages: Sequence[Message], noted: Noted | None = None) -> AtomStatistics:
     """Return what a conversation says of its atoms: first and last place, by whom and how often, errors, changes.
 
-    `noted` is how many of the messages are taken down already, and their notes, to which those of the rest are added.
+    `noted` are the notes of the first messages, and what each showed, to which those of the rest are added.
     """
     mentions = [mentions_of(message) for message in messages]
-    start, notes = noted or (0, {})
-    for position, each_mentions in enumerate(mentions[start:], start):
-        for manner, atoms in each_mentions.by_manner:
-            _take_down(notes, position, manner, atoms)
+    notes, shown = noted or ({}, [])
+    for position, each_mentions in enumerate(mentions[len(shown) :], len(shown)):
+        shown.append(_taken(notes, position, each_mentions))
     for position, (message, each_mentions) in enumerate(zip(messages, mentions, strict=True)):
         if each_mentions.between:  # of its words those count that are names elsewhere
             own, typed = message.role == "assistant", message.role == "system" or is_turn(message)
             manner = Manner(by_tool=not (own or typed), by_user=typed, own=own)
-            _take_down(notes, position, manner, (notes.keys() & each_mentions.between) - each_mentions.every)
+            words = (notes.keys() & each_mentions.between) - each_mentions.every
+            shown[position] |= _names(word for word in words if notes[word][FIRST] > position)
+            _take_down(notes, position, manner, words)
     recent = mentions[-RECENT:]
     return AtomStatistics(
         len(messages),
@@ -217,11 +221,25 @@ def tallied(messages: Sequence[Message], noted: tuple[int, dict[str, Mentioned]]
         frozenset([part for each in recent for atom in each.every for part in traits[atom].parts]),
         frozenset([part for each in recent for atom in each.own | each.by_user for part in traits[atom].parts]),
         frozenset([traits[atom].base for each in mentions[-CALLS:] for atom in each.called if "/" in atom]),
+        shown,
     )
 
 
-def _take_down(notes: dict[str, Mentioned], position: int, manner: Manner, atoms: AbstractSet[str]) -> None:
-    """Note one more mention of atoms. All counts are one number, so that adding to it is all the work there is."""
+def _taken(notes: dict[str, Mentioned], position: int, mentions: Mentions) -> frozenset[str]:
+    """Note what a message mentions; return the atoms that no message before it does, but for numbers."""
+    new = [_take_down(notes, position, manner, atoms) for manner, atoms in mentions.by_manner]
+    return _names(chain.from_iterable(new))
+
+
+def _names(atoms: Iterable[str]) -> frozenset[str]:
+    return frozenset([atom for atom in atoms if not atom[0].isdigit()])
+
+
+def _take_down(notes: dict[str, Mentioned], position: int, manner: Manner, atoms: AbstractSet[str]) -> AbstractSet[str]:
+    """Note one more mention of atoms; return those that had no note.
+
+    All counts are one number, so that adding to it is all the work there is.
+    """
     counts = sum([count << BITS * column for column, count in enumerate(manner) if count])
     own, called = position if manner.own else -1, position if manner.called else -1
     known = notes.keys() & atoms
@@ -237,7 +255,9 @@ def _take_down(notes: dict[str, Mentioned], position: int, manner: Manner, atoms
             last_called = called
         notes[atom] = first, last, last_own, last_called, before + counts
     note = position, position, own, called, counts
-    notes.update(dict.fromkeys(atoms - known if known else atoms, note))
+    new = atoms - known if known else atoms
+    notes.update(dict.fromkeys(new, note))
+    return new
 
 
 def counted(counts: int, *, lived: bool) -> tuple[int, ...]:

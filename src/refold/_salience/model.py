@@ -41,7 +41,7 @@ from refold.errors import RefoldError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from refold._salience.features import Context, Itself, Mentioned
+    from refold._salience.features import Context, Itself, Mentioned, Noted
     from refold.core.messages import Message
 
 __all__ = ["Model", "Scorer", "loaded", "shipped"]
@@ -93,7 +93,7 @@ class Scorer:
         self,
         messages: Sequence[Message],
         model: Model | None = None,
-        noted: tuple[int, dict[str, Mentioned]] | None = None,
+        noted: Noted | None = None,
     ) -> None:
         model = model or shipped()
         self.tally = tallied(messages, noted)
