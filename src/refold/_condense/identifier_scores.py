@@ -74,8 +74,8 @@ def uptake(transcript: Transcript, message: Message, of: Iterable[frozenset[str]
     """
     at = _spoken_positions(transcript).get(message.id)
     tally = _scorer(transcript).tally
-    shown = tally.shown[at] if at is not None else None
-    new = [tally.notes[name] for name in shown.intersection(chain.from_iterable(of))] if shown else ()
+    introduced = tally.introduced[at] if at is not None else None
+    new = [tally.notes[name] for name in introduced.intersection(chain.from_iterable(of))] if introduced else ()
     new = [note for note in new if note[FIRST] == at]
     return (sum([note[OWN] > note[FIRST] for note in new]) + 0.5) / (len(new) + 1) if new else None
 

@@ -63,7 +63,7 @@ Values = tuple[float, ...]
 Mentioned = tuple[int, int, int, int, int]
 Itself = tuple[str, int, bool]
 Context = tuple[float, float, bool]
-Noted = tuple[dict[str, Mentioned], list[frozenset[str]]]  # of messages: notes by atom, and what each showed first
+Noted = tuple[dict[str, Mentioned], list[frozenset[str]]]  # of messages: notes by atom, and what each introduced
 FIRST, LAST, OWN, CALLED, COUNTS = range(5)  # of a note
 
 
@@ -106,8 +106,8 @@ class AtomStatistics(Struct, frozen=True):
     and how often it was mentioned in which manner, as one number: see `counted`. Atoms with the same history share one
     note, so that what follows from it is computed once for all of them. `lately` and `lately_own` are words
     of names in the newest messages, of all and of the assistant and the user; `bases` are the names of files lately
-    called for. `shown` are, for each message, the atoms but for numbers that no message before it mentions; a few that
-    stand between the ends of a very long text before it are among them: their notes say so.
+    called for. `introduced` are, for each message, the atoms but for numbers that no message before it mentions; a few
+    that stand between the ends of a very long text before it are among them: their notes say so.
     """
 
     total: int
@@ -115,7 +115,7 @@ class AtomStatistics(Struct, frozen=True):
     lately: frozenset[str]
     lately_own: frozenset[str]
     bases: frozenset[str]
-    shown: list[frozenset[str]]
+    introduced: list[frozenset[str]]
 
     @property
     def density(self) -> float:
@@ -159,7 +159,7 @@ class RunningTally:
     """The notes of the first messages of a growing conversation, taken down as they arrive.
 
     A pass then has to take down the rest only. Each name has one entry of some 200 bytes, and one of 40 where it was
-    shown first. A pass gets a copy, since it may run beside the thread in which messages arrive.
+    introduced. A pass gets a copy, since it may run beside the thread in which messages arrive.
     """
 
     def __init__(self) -> None:
@@ -167,7 +167,7 @@ class RunningTally:
         self._length = 0
         self._tip = ""
         self._notes: dict[str, Mentioned] = {}
-        self._shown: list[frozenset[str]] = []  # by message, notes of ours aside
+        self._introduced: list[frozenset[str]] = []  # by message, notes of ours aside
 
     def advance(
         self, transcript: Transcript, length: int, as_read: Callable[[Message], Message] = lambda message: message
@@ -176,16 +176,16 @@ class RunningTally:
         messages = transcript.messages
         with self._lock:
             if not self._begins(messages):
-                self._length, self._notes, self._shown = 0, {}, []
+                self._length, self._notes, self._introduced = 0, {}, []
             for message in messages[self._length : length]:
                 if message.note is None:
-                    self._shown.append(_taken(self._notes, len(self._shown), mentions_of(as_read(message))))
+                    self._introduced.append(_taken(self._notes, len(self._introduced), mentions_of(as_read(message))))
                 self._length, self._tip = self._length + 1, message.id
 
     def noted(self, transcript: Transcript) -> Noted:
-        """Return the notes of the messages at the start of a transcript that are taken down, and what each showed."""
+        """Return the notes of the first messages that are taken down, and what each introduced."""
         with self._lock:
-            return (self._notes.copy(), self._shown.copy()) if self._begins(transcript.messages) else ({}, [])
+            return (self._notes.copy(), self._introduced.copy()) if self._begins(transcript.messages) else ({}, [])
 
     def _begins(self, messages: Sequence[Message]) -> bool:
         """Tell whether messages begin with those that are taken down: an id stands for all up to its message."""
@@ -201,18 +201,18 @@ def running_tally(first: Message) -> RunningTally:
 def tallied(messages: Sequence[Message], noted: Noted | None = None) -> AtomStatistics:
     """Return what a conversation says of its atoms: first and last place, by whom and how often, errors, changes.
 
-    `noted` are the notes of the first messages, and what each showed, to which those of the rest are added.
+    `noted` are the notes of the first messages, and what each introduced, to which those of the rest are added.
     """
     mentions = [mentions_of(message) for message in messages]
-    notes, shown = noted or ({}, [])
-    for position, each_mentions in enumerate(mentions[len(shown) :], len(shown)):
-        shown.append(_taken(notes, position, each_mentions))
+    notes, introduced = noted or ({}, [])
+    for position, each_mentions in enumerate(mentions[len(introduced) :], len(introduced)):
+        introduced.append(_taken(notes, position, each_mentions))
     for position, (message, each_mentions) in enumerate(zip(messages, mentions, strict=True)):
         if each_mentions.between:  # of its words those count that are names elsewhere
             own, typed = message.role == "assistant", message.role == "system" or is_turn(message)
             manner = Manner(by_tool=not (own or typed), by_user=typed, own=own)
             words = (notes.keys() & each_mentions.between) - each_mentions.every
-            shown[position] |= _names(word for word in words if notes[word][FIRST] > position)
+            introduced[position] |= _names(word for word in words if notes[word][FIRST] > position)
             _take_down(notes, position, manner, words)
     recent = mentions[-RECENT:]
     return AtomStatistics(
@@ -221,7 +221,7 @@ def tallied(messages: Sequence[Message], noted: Noted | None = None) -> AtomStat
         frozenset([part for each in recent for atom in each.every for part in traits[atom].parts]),
         frozenset([part for each in recent for atom in each.own | each.by_user for part in traits[atom].parts]),
         frozenset([traits[atom].base for each in mentions[-CALLS:] for atom in each.called if "/" in atom]),
-        shown,
+        introduced,
     )
 
 
