@@ -124,6 +124,8 @@ def test_a_plan_that_was_accepted_and_what_the_user_said_in_place_of_letting_a_c
         "u: start",
         f"a: x | ExitPlanMode({plan}) as c1",
         "t! c1 = " + said,
+        'a: z | AskUserQuestion({"questions": []}) as c3',
+        "t! c3 = To tell you how to proceed, the user said:\nThe user wants to clarify these questions.",
         f"a: y | ExitPlanMode({plan}) as c2",
         "t: c2 = User has approved your plan.",
         "u: on",

@@ -59,6 +59,15 @@ def test_a_command_is_told_with_what_it_loaded():
     assert lines == ("user turn 1, `/release`, whose text says: Build the wheel and publish it.",)
 
 
+def test_a_command_that_only_names_a_file_is_told_with_what_the_file_says_first():
+    skill = "Base directory for this skill: /skills/plan\n\nFollow the instructions in ./flow.md."
+    read = 'a: x | read({"file_path": "/skills/plan/flow.md"}) as c'
+    shown = "t: c = 1\t# Flow\n2\t\n3\t**Goal:** Find out what the store has to keep.\n4\tAsk first."
+    lines = told("u: <command-name>/plan</command-name>", f"u: {skill}", read, shown, "a: Done.")
+    says = "Follow the instructions in ./flow.md. ./flow.md begins: Goal: Find out what the store has to keep."
+    assert lines == (f"user turn 1, `/plan`, whose text says: {says}",)
+
+
 def test_the_summary_of_an_earlier_context_tells_the_goal():
     recap = (
         "This session is being continued from a previous conversation that ran out of context.\n\nSummary:\n"

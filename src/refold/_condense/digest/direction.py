@@ -11,6 +11,7 @@ import re
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from refold._condense.call_facts import reads
 from refold._condense.call_outline import one_line
 from refold._condense.digest.agreement import goes_on, only_delivers
 from refold._condense.digest.announcements import SENTENCE, whole_sentences
@@ -19,13 +20,13 @@ from refold._condense.digest.file_log import file_log
 from refold._condense.digest.open_items import base_name
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.turns import turn_numbers
-from refold._condense.file_views import is_scratch
+from refold._condense.file_views import is_scratch, visible_lines
 from refold._condense.pasted import without_pasted
 from refold._condense.replaced import replacements
 from refold.core._speakers import is_recap, is_turn, speech
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from refold.core.messages import Message
     from refold.core.transcript import Transcript
@@ -67,6 +68,10 @@ WANTED = re.compile(  # how a sentence begins, or goes on, that says what the on
     re.I,
 )
 LONG_SESSION, NEWEST = 12, 0.34  # turns from which a session may have come to something else, and share of the newest
+FILE, READ_WITHIN = (
+    re.compile(r"[\w./-]*\w\.(?:md|txt|xml|ya?ml)\b"),
+    8,
+)  # a file that a command names, and messages behind
 COME_TO = "what it has come to: "  # how the line begins that says so
 NAMED = 5  # files that are named of those
 PLANS = re.compile(
@@ -159,13 +164,35 @@ def _is_bare(text: str) -> bool:
 
 
 def _loaded(transcript: Transcript, turn: Message) -> str:
-    """Return what the text says first that a command of a turn stands for, in it or in what a harness adds behind."""
+    """Return what the text says first that a command of a turn stands for, in it or in what a harness adds behind.
+
+    Where that only names a file, it is followed by what the file says first.
+    """
     behind = transcript.messages[transcript.index[turn.id] + 1 :]
     added = takewhile(lambda message: message.role == "user" and not is_turn(message), behind)
     spans = ((span, one) for message in (turn, *added) for one in speech(message).harness for span in one.spans)
     bodies = (span.body(one.text.text) for span, one in spans if span.kind == "command")
-    lines = (line.strip(" #*-") for body in bodies for line in body.split("\n"))
-    return whole_sentences(next((line for line in lines if line and not line.endswith((":", "："))), ""), LENGTH)
+    first = _first_line(line for body in bodies for line in body.split("\n"))
+    if file := FILE.search(first):
+        says = whole_sentences(_first_line(_lines_read(behind[:READ_WITHIN], file[0])), LENGTH)
+        first = f"{first} {file[0]} begins: {says}" if says else first
+    return first if file else whole_sentences(first, LENGTH)
+
+
+def _first_line(lines: Iterable[str]) -> str:
+    """Return the first of some lines that says something: no heading, border, or words that introduce others."""
+    words = (line.strip(" *-") for line in lines if not line.startswith(("#", "---")))
+    return next((line.replace("**", "") for line in words if line and not line.endswith((":", "："))), "")
+
+
+def _lines_read(messages: Sequence[Message], file: str) -> Iterator[str]:
+    """Yield the lines that messages show of a file, by the end of its path."""
+    calls = {call.call_id: call for message in messages for call in message.calls}
+    for message in messages:
+        for result in message.results:
+            call = calls.get(result.call_id)
+            if call and (read := reads(call)) and base_name(read.path) == base_name(file):
+                yield from filter(None, visible_lines(result).lines)
 
 
 def _intent(recap: Message) -> str:
