@@ -139,7 +139,9 @@ def test_an_order_that_was_worked_off_is_no_decision_and_one_that_holds_for_what
     work = ("a: x | edit(a.md) as c", "t: c = ok", "a: Changed `a.md`.")
     order = "u: the title of the page needs to be Skills"
     assert ruled("u: go", "a: ok", order, *work) == []
-    assert ruled("u: go", "a: ok", f"{order}, never more", *work) == [f"user turn 2: {order[3:]}, never more"]
+    assert ruled("u: go", "a: ok", f"{order}. It is never to be longer.", *work) == [
+        "user turn 2: It is never to be longer."
+    ]
     assert ruled("u: go", "a: ok", order, "a: It is long.") == [f"user turn 2: {order[3:]}"]
     failed = ("a: x | edit(a.md) as c", "t: c = ok", "a: I could not change it: nothing of `a.md` was there.")
     assert ruled("u: go", "a: ok", order, *failed) == []

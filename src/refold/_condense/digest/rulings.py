@@ -69,7 +69,7 @@ COMMON = frozenset(COMMON_WORDS.split())
 # Words of what holds for what comes, too: an order without them is over with the work that it was given for.
 LASTING = re.compile(
     r"\b(?:never|always|only|(?:do ?n['’]?t|do not)(?! (?:need|have) to)|must(?:n['’]t)?|avoid|prefer\w*|rather|keep|"
-    r"leave|stick|every ?time|whenever|from now on|until|before you|no need|no longer|instead|without|we (?:use|need)|"
+    r"leave|stick|every ?time|whenever|from now on|until|before you|no need|no longer|instead|without|"
     r"not? (?:relevant|needed|necessary|more)|use [^.,;\n]{1,60},? (?:no|not) |"
     r"nie|niemals|immer|kein\w*|nur|jamais|toujours|nunca|siempre|sempre|solo|somente|apenas|não|никогда|всегда|"
     r"только|нельзя)\b|[぀-ヿ一-鿿가-힯]",
@@ -287,11 +287,11 @@ def _all_rulings(view: View, staying: Sequence[Message]) -> Iterator[_Ruling]:
         ]
         question = _answered_by(transcript, message, before)
         upon = f' (to: "{question}")' if question else _request_before(transcript, whole, numbers[message.id])
-        quoting = len(own) < len(deciding) or pasted_spans(whole)
+        taken_back = f" (taken back in user turn {reverted[message.id]})" if message.id in reverted else ""
+        is_done = numbers[message.id] in done and not (taken_back or question)  # then what it ordered is over
+        quoting = is_done or len(own) < len(deciding) or pasted_spans(whole)
         if own and len(whole) <= WHOLE and not quoting and (room := room - view.counter.text(whole)) >= 0:
             own = [whole]
-        taken_back = f" (taken back in user turn {reverted[message.id]})" if message.id in reverted else ""
-        is_done = numbers[message.id] in done and not (taken_back or question)
         for number, sentence in reversed([*enumerate(own[:EACH])]):
             if words := _with_items(whole, sentence):
                 ending = taken_back if number else f"{upon}{taken_back}"
