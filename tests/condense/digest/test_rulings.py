@@ -139,8 +139,11 @@ def test_an_order_that_was_worked_off_is_no_decision_and_one_that_holds_for_what
     work = ("a: x | edit(a.md) as c", "t: c = ok", "a: Changed `a.md`.")
     order = "u: the title of the page needs to be Skills"
     assert ruled("u: go", "a: ok", order, *work) == []
-    assert ruled("u: go", "a: ok", f"{order}. It is never to be longer.", *work) == [
-        "user turn 2: It is never to be longer."
+    assert ruled("u: go", "a: ok", f"{order}. Never use more than five words there.", *work) == [
+        "user turn 2: Never use more than five words there."
+    ]
+    assert ruled("u: go", "a: ok", f"u: Mend it. {order[3:]}. Never change it by hand.", *work) == [
+        f"user turn 2: {order[3:]}. Never change it by hand."
     ]
     assert ruled("u: go", "a: ok", order, "a: It is long.") == [f"user turn 2: {order[3:]}"]
     failed = ("a: x | edit(a.md) as c", "t: c = ok", "a: I could not change it: nothing of `a.md` was there.")
@@ -173,6 +176,12 @@ def test_of_a_turn_that_answers_a_choice_the_sentence_that_chooses_is_told():
     chosen = "review the state of the code and the document of the store"
     lines = ruled("u: go", asked, f"u: I moved the review file.\n{chosen}\n{'I am tired of the old one. ' * 20}")
     assert lines[0].startswith(f"user turn 2: {chosen} (to: ")
+
+
+def test_an_option_that_is_described_in_its_words_is_named_by_its_heading():
+    options = "### Plan A: a list\n\nOne list of rows, kept short.\n\n### Plan B: a board\n\nShared state and drawn panels, by people.\n\nWhich way do you want to go?"
+    wish = "I prefer the one with shared state and drawn panels, not the other"
+    assert ruled("u: go", f"a: {options}", f"u: {wish}") == [f'user turn 2: {wish} (to: "Plan B: a board")']
 
 
 def test_a_complaint_is_no_answer_to_one_of_two_things():

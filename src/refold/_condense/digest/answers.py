@@ -10,6 +10,7 @@ only what the user said can be read back as the user's words.
 from __future__ import annotations
 
 import re
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from refold._condense.call_outline import one_line
@@ -34,6 +35,7 @@ __all__ = [
     "closing_questions",
     "last_question",
     "option_chosen",
+    "option_described",
     "question_before",
 ]
 
@@ -80,6 +82,8 @@ SEVERAL_CHOSEN = re.compile(
     re.I,
 )
 CHOSEN = re.compile(ONE_CHOSEN, re.I)
+OPTIONS = re.compile(r"^(?=#{2,6} )", re.M)  # before the headings of options
+DESCRIBING = 4  # words of an option that describe it
 INLINE = re.compile(r"\(([a-hA-H]|\d)\) ?([^()\n]+?)(?=,? (?:or|oder|ou|o|and|und|et|y|e) \(|[,;] \(|[?？.;]|$)", re.M)
 YES_NO = re.compile(
     r"(?:yes|yeah|yep|yup|no|nope|nah|not|sure|ok(?:ay)?|ja|nein|klar|oui|non|sí|si|sim|não|sì|да|нет|はい|いいえ|好|可以|不|"
@@ -161,6 +165,15 @@ def option_chosen(asking: Message, answer: str) -> str:
     choice = LEADING_CHOICE.match(answer)
     option = _option(text_of(asking)[-LOOKED_AT:], choice[1]) if choice else ""
     return f"{choice[1]}. {_short_option(option, OPTION_LENGTH)}" if choice and option else ""
+
+
+def option_described(asking: Message, answer: str) -> str:
+    """Return the heading of the option that a turn describes in words of it, where it is clearly one of several."""
+    sections = [each for each in OPTIONS.split(text_of(asking)[-LOOKED_AT:])[1:] if "\n" in each.strip()]
+    words = {word for word in words_of(answer) if len(word) >= LONG}
+    shared = sorted(((len(words & words_of(each)), each) for each in sections), key=itemgetter(0), reverse=True)
+    clear = len(shared) > 1 and shared[0][0] >= DESCRIBING and shared[0][0] >= 2 * shared[1][0]
+    return _short_option(shared[0][1].lstrip(" #*").partition("\n")[0], OPTION_LENGTH) if clear else ""
 
 
 @memoized

@@ -23,6 +23,7 @@ from refold._condense.digest.answers import (
     closing_questions,
     last_question,
     option_chosen,
+    option_described,
     question_before,
 )
 from refold._condense.digest.conclusions import BECAUSE, prose
@@ -173,6 +174,8 @@ WONDERS = re.compile(
     r"\bfigure out\b",
     re.I,
 )
+POINTING = re.compile(r"\b(?:that|this|it|them|these|those)\b", re.I)
+SHORTEST = 5  # words of a sentence that may say nothing without the one before it
 ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)]) +")
 DOTS = re.compile(r"\.{2,}(?=\s*[A-Z])")  # some write sentences so, without a blank
 ABOUT = re.compile(r"^[^.?!\n]*\b(?:this|these|the following)\b[^.?!\n]*[?？]\s", re.I)  # asks about what follows
@@ -293,11 +296,21 @@ def _all_rulings(view: View, staying: Sequence[Message]) -> Iterator[_Ruling]:
         if own and len(whole) <= WHOLE and not quoting and (room := room - view.counter.text(whole)) >= 0:
             own = [whole]
         for number, sentence in reversed([*enumerate(own[:EACH])]):
-            if words := _with_items(whole, sentence):
+            if words := _with_items(whole, _with_before(whole, sentence) if is_done else sentence):
                 ending = taken_back if number else f"{upon}{taken_back}"
                 over = is_done and not LASTING.search(sentence)
                 later = _set_again(transcript, sentence, numbers[message.id])
                 yield _Ruling(numbers[message.id], words, ending, over, later)
+
+
+def _with_before(text: str, sentence: str) -> str:
+    """Return a sentence with the one before it where it points at something or is a few words; nothing without one."""
+    if len(sentence.split()) > SHORTEST and not POINTING.search(sentence):
+        return sentence
+    sentences = [each.strip() for each in sentences_of(text)]
+    place = next((at for at, each in enumerate(sentences) if sentence in each), 0)
+    before = sentences[place - 1] if place else ""
+    return f"{before} {sentence}" if before and len(before) <= RULING else "" if place else sentence
 
 
 def _with_items(text: str, sentence: str) -> str:
@@ -457,6 +470,8 @@ def _answered_by(transcript: Transcript, message: Message, before: Message | Non
         or option_chosen(before, text)
         or (_agreed_upon(before, text) if YES_NO.match(text) else "")
     )
+    if not question and closing_questions(before) and not ASKING.match(text):
+        question = option_described(before, next(iter(sentences_of(text)), ""))
     questions = (question,) if question else closing_questions(before) or tuple(filter(None, (asks_to_choose(before),)))
     if not (question or _answering(text, before) or _takes_up(text, questions)):
         return ""
