@@ -66,7 +66,7 @@ def answers_by_tool(view: View) -> tuple[str, ...]:
     permissions = at = 0
     for place in range(len(transcript.messages) - 1, -1, -1):
         for call, result in answered(view, transcript.messages[place : place + 1]):
-            if (refused := REFUSED.search(result.text)) and result.is_error and not _asks_user(call.name):
+            if (refused := REFUSED.search(result.text)) and result.is_error and not asks_user(call.name):
                 lines.append(f'turn {turns[place]}, {call.name} refused: "{one_line(refused[1], ANSWER)}"')
             elif plain_name(call.name).replace("_", "") in PLAN_ENDS and not failed(call, result):
                 title = PLAN_TITLE.search(string(arguments_of(call), "plan"))
