@@ -1,3 +1,4 @@
+import cProfile
 import json
 
 import pytest
@@ -346,3 +347,14 @@ def test_a_fragment_of_a_comment_or_of_an_expression_is_not_told():
         "c.py": "",
         "d.py": "last edit removes `load`, `save`",
     }
+
+
+def test_the_work_for_the_phrases_of_files_grows_as_their_number_and_not_as_its_square():
+    def calls(files):
+        """Return how many functions are called for edits of so many files."""
+        profile = cProfile.Profile()
+        profile.runcall(phrased, *(edit(f"src/module_{number}.py") for number in range(files)))
+        return sum(entry.callcount for entry in profile.getstats())
+
+    calls(20)  # loads what is loaded once
+    assert calls(400) < 6 * calls(100)

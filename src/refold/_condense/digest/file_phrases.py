@@ -180,6 +180,7 @@ def phrases(transcript: Transcript, files: Collection[FileWork]) -> dict[str, st
     if not files:
         return {}
     bases = Counter(_base(work.path) for work in files)
+    words = Counter(word for path in {work.path for work in files} for word in _name_words(path))
     reports = _reports(transcript)
     subjects, dislikes = _subjects(transcript, files), _dislikes(transcript)
     by_path: dict[str, str] = {}
@@ -198,7 +199,7 @@ def phrases(transcript: Transcript, files: Collection[FileWork]) -> dict[str, st
             or _last_line(work)
             or _earlier(transcript, work, bases)
         )
-        disliked = _disliked(work, files, dislikes.get(work.turn + 1, ()))
+        disliked = _disliked(work, words, dislikes.get(work.turn + 1, ()))
         if phrase or disliked:
             by_path[work.path] = "; ".join(filter(None, (disliked, phrase)))
     return by_path
@@ -212,10 +213,12 @@ def _dislikes(transcript: Transcript) -> dict[int, tuple[str, ...]]:
     return {turn: words for turn, words in clauses if words}
 
 
-def _disliked(work: FileWork, files: Collection[FileWork], clauses: Sequence[str]) -> str:
-    """Return the words with which the user rejects a file in the turn after its last edit, by what only it is named."""
-    others = {word for each in files if each.path != work.path for word in _name_words(each.path)}
-    own = _name_words(work.path) - others
+def _disliked(work: FileWork, words: Counter[str], clauses: Sequence[str]) -> str:
+    """Return the words with which the user rejects a file in the turn after its last edit, by what only it is named.
+
+    `words` counts the files whose names have a word.
+    """
+    own = {word for word in _name_words(work.path) if words[word] == 1}
     clause = next((each for each in clauses if not own.isdisjoint(each.lower().split())), "")
     return f'rejected in turn {work.turn + 1}: "{one_line(clause, LONGEST)}"' if clause else ""
 
