@@ -160,3 +160,19 @@ def test_the_first_word_of_a_line_that_a_call_wrote_is_found():
 def test_what_was_said_often_is_found_each_time():
     said = [{"role": "user", "content": f"the zebra of day {number}"} for number in range(12)]
     assert len(removed_of(said).ranked("zebra")) == 12
+
+
+def test_of_long_arguments_the_lines_that_fit_are_shown_and_counted():
+    written = f"{lines('alpha', 400)}\nthe zebra sleeps\n{lines('beta', 400)}"
+    removed = removed_of(step(1, "write_file", {"path": "a.py", "content": written}, "ok"))
+    answer = removed.answer(Asking("zebra sleeps"), 4_000)
+    assert "\nthe zebra sleeps\n" in answer
+    number = int(re.search(r"from_line (\d+)", answer)[1])
+    goes_on = removed.answer(Asking("zebra sleeps", number), 4_000)
+    assert f"lines {number:,} to" in goes_on
+
+
+def test_a_long_line_that_is_cut_promises_no_line_behind_the_last():
+    removed = removed_of(step(1, "bash", {"command": "cat"}, "zebra " * 4_000))
+    answer = removed.answer(Asking("zebra"), 600)
+    assert answer.endswith("[cut here: a long line]")

@@ -188,20 +188,21 @@ class RecordedTexts:
         return cut_to_tokens(lines, tokens, self._counter)[0]
 
     def _excerpt(self, piece: RecordedText, first: int, tokens: int) -> str:
-        lines = piece.text.split("\n")
+        lines = piece.searched.split("\n")  # in which the passage was found; of a call the values, without escapes
         start = min(first, len(lines) - 1)
         opening = f"{MARK} {piece.name}, message {piece.place + 1} of {self._length:,}"
-        rest = FORGED.sub(r"\1(original:", "\n".join(lines[start:]))
+        below = FORGED.sub(r"\1(original:", "\n".join(lines[start:]))
         room = tokens - self._counter.text(opening) - 40
-        text, cut = cut_to_tokens(rest, max(room, 0), self._counter)
+        text, cut = cut_to_tokens(below, max(room, 0), self._counter)
         if cut and "\n" in text:  # whole lines; a longer line than all the room is cut
             text = text[: text.rfind("\n")]
-        if not text.strip() and piece.text.strip():
+        if not text.strip() and piece.searched.strip():
             return ""
         stop = start + text.count("\n") + 1
         if start == 0 and not cut:
             return f"{opening}]\n{text}"
-        more = f"\n[the rest: ask again with from_line {stop + 1}]" if cut else ""
+        rest = f"the rest: ask again with from_line {stop + 1}" if stop < len(lines) else "cut here: a long line"
+        more = f"\n[{rest}]" if cut else ""
         return f"{opening}, lines {start + 1:,} to {stop:,} of {len(lines):,}]\n{text}{more}"
 
     def _nothing(self, tokens: int) -> str:
@@ -338,5 +339,5 @@ def _named(title: str, pieces: Sequence[RecordedText]) -> str:
 
 
 def _listed(pieces: Sequence[RecordedText]) -> list[str]:
-    lines = (f"- {one_line(piece.name, NAME)}, {piece.text.count(chr(10)) + 1:,} lines" for piece in pieces)
+    lines = (f"- {one_line(piece.name, NAME)}, {piece.searched.count(chr(10)) + 1:,} lines" for piece in pieces)
     return list(dict.fromkeys(lines))
