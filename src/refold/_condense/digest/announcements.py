@@ -18,7 +18,8 @@ SENTENCE = re.compile(rf"(?<=[.!?]){NO_END}\s+|(?<=[。！？])|\n+")
 # Sentences that say what is done next, also as an imperative or a bare participle ("Checking …").
 ANNOUNCED = re.compile(
     r"^to \w.*?\b(?:I|we)\b|"
-    r"^(?:(?:ok(?:ay)?|good|great|perfect|right|wait|but|and|so|also|now|next|first|then|finally|to \w+)\b[^\w`]*)*"
+    r"^(?:(?:ok(?:ay)?|good|great|perfect|right|wait|but|however|and|so|also|now|next|first|then|finally|to \w+)\b"
+    r"[^\w`]*)*"
     r"(?:let(?:['’]s| me| us)|i(?:['’]ll| will|['’]m| am| can now| wonder|(?: also| still)? (?:need|want|should|"
     r"have to|must))|"
     r"we(?:['’]ll| will| need| should| can| must| have to)|need to|time to|while (?:i|we)\b|"

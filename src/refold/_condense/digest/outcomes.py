@@ -71,6 +71,7 @@ IN_ANOTHER_WAY = " (the file was changed in another way later: by {})"  # behind
 AT_END = 2_000  # characters at the end of a run's output, where it says whether it passed
 WENT_ON = 8  # commands that went well, after which a failed one of its own is not open
 SHORT_OUTPUT, PRINTED = 400, 140  # characters of an output, and of what of it is told
+BEGINNING = 6_000  # characters of an output that are looked at for it
 REASON = 140  # characters of an answer that says why
 LOOKED_AT = 600  # messages that are searched for such
 SOLVED = 4  # checks that failed and went well later that are listed
@@ -208,7 +209,7 @@ def outcomes(
             expected = bad and meant_to_fail(view, position, call)
             how = ended(view, call, result) + (EXPECTED if expected else "")
             turn = turns[position] if position >= 0 else 0
-            tells = bad or says_something(view, call, result)
+            tells = bad or bool(how) or says_something(view, call, result)
             outcome = CallOutcome(line, how, bad and not expected, shell, target, turn=turn, tells=tells)
             if outcome.failed:
                 later = [(at, each) for at, each in passed if at > position and each]
@@ -523,12 +524,13 @@ def _printed(view: View, call: ToolCall, result: ToolResult) -> str:
     """Return the first lines of what a command printed that went well, where that is short and of no other command."""
     about = subject(call)[0]
     written = target_of(call).written
+    if not written or len(about) >= SUBJECT or JOINED.search(without_heredocs(about).rpartition(written)[2]):
+        return ""
     text = _own_words(call, result)
     strange = (
         "</" in text or text.startswith("<") or "^[" in text or (text.startswith("{") and code_of(result) is not None)
     )
-    elsewhere = not written or len(about) >= SUBJECT or JOINED.search(without_heredocs(about).rpartition(written)[2])
-    if elsewhere or strange or holds_secret(text):
+    if strange or holds_secret(text):
         return ""
     if len(text) > SHORT_OUTPUT:
         labelled = LABELLED.findall(text)
@@ -545,7 +547,7 @@ def _printed(view: View, call: ToolCall, result: ToolResult) -> str:
 
 def _own_words(call: ToolCall, result: ToolResult) -> str:
     """Return what a command printed, without codes for colors, what a harness reports, and its echo in a terminal."""
-    text = AT_LAST.sub("", CODES.sub("", without_report(result.text))).strip()
+    text = AT_LAST.sub("", CODES.sub("", without_report(result.text[:BEGINNING]))).strip()
     if nested := NESTED.match(text):
         text = nested[1].strip()
     if EMPTY.fullmatch(text):
