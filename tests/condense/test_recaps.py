@@ -31,3 +31,14 @@ def test_headings_of_what_was_so_when_a_summary_was_written_say_so_too():
     text = compacted(f"u: {BEGINS} Summary:\n7. **Pending Tasks:**\n- two\n9. Optional Next Step:\nGo.", *WORK)
     assert "7. **Pending Tasks:** [as it was then]" in text
     assert "9. Optional Next Step: [as it was then]" in text
+
+
+def test_a_plan_leaves_that_a_later_one_replaces_or_that_the_user_sent_back():
+    first, second = (f"# Plan {name}\n\nStep of {name}." for name in ("one", "two"))
+    shown = [f"<proposed_plan>\n{plan}\n</proposed_plan>" for plan in (first, second)]
+    begun = ("u: plan it", f"a: {shown[0]}", "u: another", f"a: {shown[1]}")
+    left = compacted(*begun, "u: and now?", "a: x | read(a.py) as c", f"t: c = {BODY * 9}")
+    assert "Step of one." not in left
+    assert left.count("Step of two.") == 1
+    sent = compacted(*begun, f"u: IMPLEMENT THIS:\n{second}", "a: x | read(a.py) as c", f"t: c = {BODY * 9}")
+    assert "<proposed_plan>" not in sent

@@ -11,10 +11,12 @@ from refold._condense.text_calls import text_result
 from refold.core.messages import memoized
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from refold.core.messages import MessageId, ToolCall
     from refold.core.transcript import Transcript
 
-__all__ = ["files_displayed_by", "is_changed_after", "is_file_of_changed_after", "stale_mark"]
+__all__ = ["files_displayed_by", "is_changed_after", "is_file_of_changed_after", "last_change", "stale_mark"]
 
 STALE, SOME_STALE = "; the file was changed after this", "; changed after this: {}"
 
@@ -34,6 +36,12 @@ def is_changed_after(transcript: Transcript, message: MessageId, path: str) -> b
 def is_file_of_changed_after(transcript: Transcript, message: MessageId, name: str) -> bool:
     """Tell whether a call behind a message changed a file that is named after something: `ResultTable` by its file."""
     return _last_by_stem(transcript).get(name.lower(), -1) > transcript.index.get(message, len(transcript.messages))
+
+
+def last_change(transcript: Transcript, counts: Callable[[str], bool]) -> int:
+    """Return the place of the last call that changed a file that counts, -1 where none did."""
+    places = (files.items() for files in _changes(transcript).values())
+    return max((at for files in places for path, at in files if counts(path)), default=-1)
 
 
 def stale_mark(transcript: Transcript, message: MessageId, call: ToolCall | None) -> str:

@@ -1,4 +1,6 @@
-"""Summaries of earlier contexts that a harness put into a conversation: only the last one counts, as of its time.
+"""Texts that a later one of their sort replaces: summaries of earlier contexts, and plans that stand in tags.
+
+Of summaries that a harness put into a conversation only the last one counts, as of its time.
 
 A later summary tells what the earlier ones told. Its own "pending tasks", "current work" and order to go on are those
 of the moment when it was written: once an answer has ended a turn after it, their headings and the end are marked.
@@ -9,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from refold._condense.digest.conclusions import plan_of
+from refold._condense.digest.previous import own_text
 from refold._condense.digest.turns import turn_ends
 from refold.core._speakers import is_recap, is_turn
 from refold.core.messages import Text
@@ -16,7 +20,7 @@ from refold.core.messages import Text
 if TYPE_CHECKING:
     from refold._condense.fit_draft import Draft
 
-__all__ = ["OF_ITS_TIME", "settle_recaps"]
+__all__ = ["OF_ITS_TIME", "settle_plans", "settle_recaps"]
 
 OF_ITS_TIME = "[The pending work and the next step above are of the time of that summary; what was done since follows.]"
 
@@ -48,3 +52,18 @@ def _marked(text: str) -> str:
     if text.endswith(OF_ITS_TIME):
         return text
     return f"{OF_A_TIME.sub(lambda heading: heading[0] + THEN, text).rstrip()}\n{OF_ITS_TIME}"
+
+
+def settle_plans(draft: Draft) -> None:
+    """Let plans leave that a later plan replaces, or that the user sent back to have them carried out."""
+    base = draft.base
+    plans = [
+        (at, plan) for at, message in enumerate(base) if message.role == "assistant" and (plan := plan_of(message))
+    ]
+    sent = [(at, own_text(message)) for at, message in enumerate(base) if is_turn(message)] if plans else []
+    draft.drop(
+        at
+        for at, plan in plans
+        if all(isinstance(part, Text) for part in base[at].parts)
+        and (at < plans[-1][0] or any(at < later and plan in text for later, text in sent))
+    )

@@ -18,7 +18,7 @@ from refold._condense.identifier_scores import take_down
 from refold._condense.left_out import room_for_count, with_count
 from refold._condense.outdated import mark_outdated, room_for_outdated
 from refold._condense.pins import loses_pins, pins
-from refold._condense.recaps import settle_recaps
+from refold._condense.recaps import settle_plans, settle_recaps
 from refold._condense.reduction_order import ReductionLog, goal_of_whole_request, shrink
 from refold._condense.refill import refill
 from refold._condense.regions import Regions, regions
@@ -165,6 +165,7 @@ class Fit(Struct, frozen=True):
                 draft.change(position, [Patch(part.at, None) for part in joined])
         mark_replaced(draft)
         settle_recaps(draft)
+        settle_plans(draft)
         inserted = self._reduce(draft, areas, account_in(view, answers))
         if loses_pins(view, [*draft.remaining(), *(insert.message for insert in inserted)]):
             return ()

@@ -1,4 +1,7 @@
+from msgspec.structs import replace
+
 from refold._condense.digest.closing import closing
+from refold.core.messages import Text
 from refold.testing import talk, view_of
 
 WORK = ("a: looking | read(a.py) as c1", "t: c1 = x", "a: and | read(b.py) as c2", "t: c2 = y")
@@ -28,18 +31,14 @@ def test_a_first_request_that_stands_above_is_restated_where_the_whole_has_room(
     assert '(user turn 1; it stands above)\n- "start"' in end("u: start", *WORK)
 
 
-def test_a_long_first_request_begins_far_above_and_is_restated_in_part():
-    long = end("u: " + "start now " * 2_000, *WORK, limit=8_000)
+def test_a_long_first_request_that_was_shortened_is_restated_in_part():
+    transcript = talk("u: " + "start now " * 2_000, *WORK)
+    first, *others = transcript.messages
+    shorter = replace(first, parts=(Text("start now … "),))
+    long = closing(view_of(transcript), (shorter, *others), others[0].id, 8_000)
     assert long.startswith('## Current request of the user (user turn 1; it stands above)\n- "start now start now')
     assert long.endswith("(in part)\n\n[End of the digest. The work on it follows, in full or shortened.]")
     assert len(long) < 2_500
-
-
-def test_a_long_request_far_below_is_restated_in_part():
-    text = end("u: start", "a: ok", "u: " + "change it now " * 2_000, *WORK, limit=8_000)
-    assert '- "change it now change it now' in text
-    assert 'left out …]" (in part)\n\n[End of the digest. Messages from before it' in text
-    assert len(text) < 1_200
 
 
 def test_a_long_last_request_that_corrects_the_work_is_restated_in_part_with_the_request_that_it_follows_on():
@@ -89,3 +88,23 @@ def test_a_request_that_the_last_message_answers_is_restated_as_answered():
     assert text.startswith(
         "## Current request of the user (user turn 2, which the last message answers; it stands below"
     )
+
+
+def test_a_short_request_is_restated_with_what_it_answers():
+    asked = "a: I would keep 12 groups and no households. Do you agree?"
+    text = end("u: start", asked, "u: I agree, and firms count too", *WORK)
+    assert '- it answers the assistant: "I would keep 12 groups and no households. Do you agree?"' in text
+    menu = "a: What would you like to do?\n[P] Party mode\n[C] Continue with step 4"
+    assert '- it answers the assistant: "What would you like to do? c. Continue with step 4"' in end(
+        "u: start", menu, "u: c", *WORK
+    )
+    begun = end("u: start", "a: 我會先列出任務。OK 開始嗎?", "u: ok 開始", *WORK)
+    assert '- it agrees to what the assistant said: "我會先列出任務。OK 開始嗎?"' in begun
+
+
+def test_a_long_request_that_stands_whole_in_the_view_is_not_restated_in_pieces():
+    plan = "Implement this plan:\n" + "\n".join(f"- step {n} of the plan reads part {n}" for n in range(80))
+    text = end("u: start", "a: ok", f"u: {plan}", *WORK)
+    assert "Implement this plan: - step 0" in text
+    assert "(how it begins)" in text
+    assert "left out …]" not in text

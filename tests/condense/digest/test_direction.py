@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from refold._condense.digest.direction import come_to, direction
+from refold._condense.digest.direction import direction
 from refold._condense.digest.render import digest_text
 from refold.testing import talk, view_of
 
@@ -103,23 +103,6 @@ def test_a_goal_that_a_long_request_says_at_its_end_is_quoted_with_its_beginning
     (line,) = told("u: Explore this project", "a: It reads rows.", f"u: {text}", "a: Done.")
     assert line.startswith(f"user turn 2, the first request with content: {REQUEST}")
     assert line.endswith(" … I want you to help me plan the change of the store.")
-
-
-def test_a_long_session_is_told_with_the_files_that_its_newest_turns_changed():
-    def edit(turn, path):
-        call = json.dumps({"file_path": path, "old_string": "a", "new_string": f"b{turn}"})
-        return (f"u: Change {path} in step {turn}", f"a: x | edit({call}) as c{turn}", f"t: c{turn} = ok", "a: Done.")
-
-    lines = [line for n in range(1, 16) for line in edit(n, "src/store.py" if n < 9 else "src/theme.ts")]
-    said = "- what it has come to: turns 11 to 15 changed theme.ts"
-    transcript = talk(*lines)
-    digest = digest_text(view_of(transcript), transcript.messages[:50], staying=transcript.messages[50:], limit=2_000)
-    assert f"{said}\n" in digest
-    again = talk(f"u: {digest}", *lines[40:], *(line for n in range(16, 30) for line in edit(n, "src/page.css")))
-    later = digest_text(view_of(again), again.messages[:60], staying=again.messages[60:], limit=2_000)
-    assert later.count("what it has come to: ") == 1
-    assert " changed page.css\n" in later
-    assert tuple(come_to(talk(*lines[:20]))) == ()
 
 
 @pytest.mark.parametrize("path", ["docs/explanation.md", "docs/airplanes.md", "docs/special.md"])

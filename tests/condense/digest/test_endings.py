@@ -1,5 +1,6 @@
 import pytest
 
+from refold._condense.digest.conclusions import verdicts
 from refold._condense.digest.endings import outcome_lines, rejected_turns, rejections, rejects
 from refold._condense.digest.render import digest_text
 from refold.testing import talk, view_of
@@ -206,3 +207,27 @@ def test_what_is_told_of_an_answer_that_stays_ends_with_a_sentence_or_a_clause()
         line
         == f"{begins}Changed `load` to read the index in one pass over the rows of the table, since each of them wrote the same table again …"
     )
+
+
+def test_a_plan_that_a_later_one_replaced_says_so_and_what_it_says_is_no_finding():
+    def plan(name):
+        words = f"Going with `{name}` instead of a list, because it is faster. `{name}` holds all rows."
+        return f"a: <proposed_plan>\n# Use `{name}`\n\n{words}\n</proposed_plan>"
+
+    transcript = talk("u: plan it", plan("index_a"), "u: use a tree", plan("tree_b"), "u: and now?")
+    later, first = outcome_lines(transcript, ())
+    assert first.endswith("(replaced by the plan of turn 2)")
+    assert "replaced" not in later
+    assert verdicts(transcript, transcript.messages, ()) == ()
+
+
+def test_where_the_next_turn_rejects_a_part_the_outcome_is_told_with_its_words():
+    said = "it didnt need the height to be so increased..but i want the width to be full"
+    transcript = talk("u: make `box` bigger", "a: `box` is 94 wide and 40 high now.", f"u: {said}")
+    (line,) = outcome_lines(transcript, ())
+    assert line == f"turn 1: make `box` bigger → `box` is 94 wide and 40 high now. (user turn 2 to that: {said})"
+    assert rejections(transcript) == ()
+
+
+def test_to_try_again_what_was_set_up_anew_rejects_nothing():
+    assert not rejects(talk("u: can you try again and test the endpoint, i restarted it").messages[0])

@@ -110,3 +110,30 @@ def test_a_proposal_that_an_answer_quotes_is_told_before_what_is_said_of_it():
     words = "Skills for agents that search past work, and explain code."
     told = how_it_ended("what would you write there?", "I’d use:", "", f"> {words}", "", "My vote is the first one.")
     assert told == f"I’d use: “{words}” My vote is the first one."
+
+
+def test_a_frame_around_a_remark_and_the_tag_behind_a_plan_are_no_words_of_an_answer():
+    remark = ("`★ Insight ─────────────────`", "The index of `names` is faster.", "`─────────────────`")
+    assert how_it_ended("which one?", *remark, "That one wins.") == "The index of `names` is faster. That one wins."
+    plan = ("<proposed_plan>", "# Read rows by `name`", "", "The index is made first.", "</proposed_plan>")
+    assert how_it_ended("plan it", *plan) == "a plan: Read rows by `name`. The index is made first."
+
+
+def test_an_answer_that_points_back_is_told_with_what_it_points_to():
+    answer = ("Exactly 2 events have it:", "- `event-4`: the call", "- `event-5`: the result", "", "This is expected.")
+    assert how_it_ended("is the id used twice?", *answer) == (
+        "Exactly 2 events have it: `event-4`: the call; `event-5`: the result. This is expected."
+    )
+
+
+def test_the_conclusion_of_an_answer_with_headings_stands_before_them():
+    answer = (
+        "I read the project well and know how it works now.",
+        "**What it is**",
+        "- A tool for logs",
+        "",
+        "The tool is worth its keep.",
+    )
+    assert how_it_ended("look at it", *answer) == (
+        "I read the project well and know how it works now; The tool is worth its keep; What it is: A tool for logs"
+    )

@@ -110,3 +110,11 @@ def test_a_guide_that_is_read_again_and_again_by_parts_is_known_once():
     transcript = talk("u: go", *lines, *lines[-2:], "a: Done.", "u: on")
     (line,) = guide_rules(view_of(transcript), ())
     assert line.startswith("AGENTS.md: Never push row 2; Never push row 4")
+
+
+def test_of_a_skill_that_was_used_for_an_earlier_request_only_what_guards_steps_is_a_rule_still():
+    text = "NEVER end without a farewell.\nNEVER push without asking."
+    path = ".claude/skills/party/steps/end.md"
+    assert rules(path, text) == (f"{path}: NEVER push without asking",)
+    transcript = talk("u: go", *read(path, text))
+    assert guide_rules(view_of(transcript), ()) == (f"{path}: NEVER push without asking; NEVER end without a farewell",)

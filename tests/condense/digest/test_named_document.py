@@ -94,9 +94,37 @@ def test_a_document_that_a_patch_adds_holds_nothing_of_what_stands_behind_the_pa
 
 
 def test_a_document_of_many_lines_or_of_one_long_one_is_told_by_its_beginning():
-    text = f"# Plan\n\n## Phase 1 a{' #' * 25_000}x\n\n" + "row\n" * 2_000
+    text = f"# Plan\n\n## Phase 1 a{' #' * 25_000}x\n\n" + "".join(f"row {n}\n" for n in range(2_000))
     began = time.process_time()
     lines = told("begin phase 1", *written("docs/plan.md", text))
     assert time.process_time() - began < 2
     assert len(lines) == 61
     assert max(map(len, lines)) < 250
+
+
+def test_code_front_matter_and_headings_without_content_are_left_out_of_a_document():
+    text = "---\nname: store\n---\n# Plan\n\n## Empty\n\n## Rows\n\n```python\npass\n```\n- Keep rows.\n\n## End\n"
+    assert told("implement docs/plan.md", *written("docs/plan.md", text)) == (HEAD, "Plan:", "Rows:", "Keep rows.")
+
+
+def test_the_rules_of_a_long_document_come_first_and_what_stands_in_the_view_is_no_part_of_it():
+    steps = [f"Step {n} makes part {n}." for n in range(90)]
+    lines = written("docs/plan.md", "\n".join((*steps, "Never push a part alone.")))
+    transcript = talk("u: go", *lines, "a: Done.", f"a: {steps[0]}", "u: implement docs/plan.md")
+    told_lines = named_document(view_of(transcript), transcript.messages[-2:])
+    assert told_lines[1:3] == ("Never push a part alone.", "Step 1 makes part 1.")
+
+
+def test_the_document_of_the_first_request_counts_until_something_was_changed():
+    read = [f"a: x | read({json.dumps({'file_path': 'docs/plan.md'})}) as c", f"t: c = {PLAN}", "a: Shall I begin?"]
+    for between, is_told in (
+        ([], True),
+        (["u: rename a", "a: x | edit(src/a.py) as e", "t: e = ok", "a: Done."], False),
+    ):
+        transcript = talk("u: 請閱讀/work/docs/plan.md, 先討論", *read, *between, "u: ok 開始")
+        assert bool(named_document(view_of(transcript), transcript.messages[-1:])) == is_told
+
+
+def test_a_long_request_counts_with_the_document_that_its_beginning_names():
+    request = f"Follow /work/docs/plan.md for all.\n{'x ' * 900}"
+    assert told(request, *written("docs/plan.md", PLAN))[0] == HEAD

@@ -47,6 +47,11 @@ def test_what_only_looks_like_such_a_list_is_none():
     assert told("u: go", "a: Missing values are:\n- a\n- b", "u: and now?") == []
 
 
+def test_what_an_answer_found_missing_or_crossed_out_is_no_task():
+    assert told("u: look", "a: What's missing:\n- No `tools` parameter\n- No client", "u: and now?") == []
+    assert told("u: look", "a: Still open:\n- ❌ No `tools` parameter\n- ✗ No client", "u: and now?") == []
+
+
 def test_where_the_last_list_says_that_nothing_is_open_none_is_told():
     for nothing in ("Remaining: nothing.", "## Known issues\n- None", "**Open questions:**\n- none so far"):
         assert told("u: go", f"a: {LEFT}", "u: on", f"a: {nothing}", "u: and now?") == []

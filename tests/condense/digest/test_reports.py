@@ -123,8 +123,33 @@ def test_what_a_sub_agent_that_asks_is_told_and_how_each_is_stands_with_the_repo
         "u: Background task completed: **worker**\n\nI left the cache as it was.",
     )
     assert lines == (
-        "as seen last (turn 1): store (worker) running; ui (worker) completed",
-        f'a sub-agent was told in turn 1: "{ruling}"',
         "worker completed (turn 1) → I left the cache as it was.",
         "task Review the store (turn 1, no report yet)",
+        "as seen last (turn 1): store (worker) running",
+        f'a sub-agent was told in turn 1: "{ruling}"',
     )
+
+
+def test_a_long_report_is_told_by_its_conclusions_before_its_outline():
+    body = "".join(f"### {n}. PART {n}\n\n- reads `rows_{n}` from the file {'again ' * 20}\n\n" for n in range(1, 6))
+    said = "The worker stopped before the test. No commit created."
+    last = "Open: the gate remains unimplemented."
+    told_of = report_of(f"{said}\n\n**Root cause: the ref of `target` is stale after a reload**\n\n{body}{last}\n")
+    assert told_of.startswith(
+        f"{said[:-1]}; Root cause: the ref of `target` is stale after a reload; {last[:-1]}; 1. PART"
+    )
+    found = report_of(f"# Review\n\n{body}## Key findings\n\n- `load` reads twice\n- `save` has no lock\n")
+    assert found.startswith("`load` reads twice; `save` has no lock; 1. PART 1: reads `rows_1`")
+
+
+def test_a_look_at_sub_agents_is_no_report_and_the_outputs_of_several_are():
+    fleet = json.dumps({"action": "status", "view": "fleet"})
+    assert (
+        told("u: go", f"a: I look. | subagent({fleet}) as s", f"t: s = {'Foreground runs: none so far. ' * 60}") == ()
+    )
+    several = json.dumps({"task": "Map the store and the rows of it"})
+    result = json.dumps(
+        {"key": "a", "output": "The store has two readers, and neither of them takes the lock."}, indent=1
+    )
+    (line,) = told("u: go", f"a: x | subagent({several}) as s", f"t: s = Workflow completed.\n{result}")
+    assert line.endswith("→ The store has two readers, and neither of them takes the lock.")

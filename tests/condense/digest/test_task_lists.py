@@ -57,6 +57,10 @@ def test_lists_of_many_agents_are_read(arguments):
     assert listed(call(arguments.pop("name"), "c1", **arguments)) == (("read it",), ("mend it (in_progress)",))
 
 
+def test_a_list_of_boxes_without_a_tick_is_no_list_of_tasks():
+    assert listed("a: What I check in each review:\n- [ ] Is the order of the waves kept?\n- [ ] No new column") is None
+
+
 def test_boxes_in_words_count_only_where_no_tool_keeps_a_list():
     boxes = "a: Done so far:\n- [x] read it\n- [ ] mend it"
     assert listed(boxes) == (("read it",), ("mend it",))

@@ -19,7 +19,7 @@ AGREEING = (
     "yes yeah yep yup sure ok okay go ahead continue proceed do sounds looks lgtm agreed absolutely right correct "
     "ja jep klar genau mach machen weiter gerne einverstanden oui vas d'accord continuez continuer allez sí si claro "
     "adelante hazlo sigue continúa procede vale sim pode faça prossiga continua certo procedi va bene vai "
-    "да давай продолжай продолжайте хорошо конечно ок"
+    "да давай продолжай продолжайте хорошо конечно ок 開始 开始 시작"
 )
 FILLING = (
     "please thanks thank you that this it them the with now then all on and just good great perfect fine nice job work "
@@ -43,6 +43,7 @@ DELIVERS = frozenset(DELIVERING.split())
 IDLE = AGREES | FILLS | PRAISES | frozenset(AROUND_PRAISE.split())
 AGREES_UNSPACED = re.compile(
     r"(?:はい|ええ|うん|了解(?:です)?|お願いします|続けて(?:ください)?|進めて(?:ください)?|いいです(?:よ|ね)?|好的?|可以|继续|繼續|是的?|行|嗯|没问题|"
+    r"[開开]始|"
     r"네|예|응|그래|좋아요?|좋습니다|계속(?: ?해(?:줘|주세요))?|진행(?: ?해(?:줘|주세요))?|[ 、。,，!！.~吧啊呀])+"
 )
 

@@ -51,7 +51,7 @@ HEADING = re.compile(r"^ *#{1,6} .*$", re.M)
 NEXT = re.compile(r"\b(?:I(?:['’]m| am|['’]ll| will|['’]d)|let(?:['’]s| me| us)|(?:is|are|comes?) next)\b")
 POINTS_BACK = re.compile(
     r"^(?:(?:so|but|and|also|now|ok(?:ay)?|good|great|perfect|right|yes|no|wait|actually|however)\b[,.:!]? )*"
-    r"(?:(?:it|they|here)\b|(?:this|that|these|those)(?:['’]s| (?:is|are|was|were|has|have|does|do|did|can|means?|"
+    r"(?:(?:it|they|here|these|those)\b|(?:this|that)(?:['’]s| (?:is|are|was|were|has|have|does|do|did|can|means?|"
     r"works?|fails?|uses?|needs?|makes?|gives?|shows?|all|both|approach|way|method|function|class|component|change|"
     r"design|pattern|version|one|two|three|ones|test|check|fix|error|line|value|name|part|setup|step)\b))",
     re.I,

@@ -37,6 +37,7 @@ __all__ = [
     "option_chosen",
     "option_described",
     "question_before",
+    "with_lead",
 ]
 
 QUESTION = 240  # characters of a question that are quoted
@@ -44,6 +45,7 @@ OPTION_LENGTH = 120  # characters of the option that a letter or number stands f
 ITEM_LENGTH = 60  # characters of each of several questions, and of the option that is chosen
 LOOKED_AT = 3_000  # characters at the end of an answer that are searched for a question
 LISTED_AT, NEAR_END = 900, 400  # characters at the end in which a list of questions stands, and the last of them
+BRIEF = 24  # characters of a question that says little alone; half of them without blanks
 SEVERAL = 3  # questions of such a list
 BACK = 12  # messages between a question and its answer
 TAIL = 8  # sentences at the end of an answer that are searched for a proposal
@@ -100,7 +102,7 @@ PROPOSES = re.compile(
     r"\b(?:I(?:['’](?:d|ll)| (?:would|can|could|suggest|recommend|propose|will))|we (?:can|could|should)|next|"
     r"if you (?:want|like|prefer)|ready to|let me|ich (?:kann|könnte|würde|schlage|werde)|je (?:peux|propose|vais)|"
     r"puedo|propongo|sugiero|posso|proponho|suggerisco|могу|предлагаю)\b|"
-    r"できます|しましょう|建议|我可以|我会|제안|할 수",
+    r"できます|しましょう|建议|我可以|我[会會]|제안|할 수",
     re.I,
 )
 # How an answer asks without a question mark for a choice: "Say which granularity, and I'll rebase."
@@ -141,6 +143,18 @@ def question_before(transcript: Transcript, message: Message) -> tuple[str, Mess
             choice = _with_option(question, before, answer)
             return (choice, before) if choice != question or _answers(answer, question, before) else ("", None)
     return "", None
+
+
+def with_lead(question: str, asking: Message) -> str:
+    """Return a question, one that says little ("Do you agree?") with the sentence before it."""
+    if not question or len(question.split()) > FEW or len(question) > (BRIEF if question.isascii() else BRIEF // 2):
+        return question
+    text = text_of(asking)[-LOOKED_AT:]
+    at = text.replace("**", "  ").translate(QUOTES).rfind(question)
+    sentences = SENTENCE.split(text[: max(at, 0)].rstrip(" *_\n"))
+    before = next((each for each in reversed(sentences) if each.strip(" *_")), "")
+    between = " " if question.isascii() else ""
+    return f"{_quotable(before)}{between}{question}" if _has_words(before) and not LEADS_ON.search(before) else question
 
 
 @memoized
@@ -219,7 +233,7 @@ def _begins(question: str) -> bool:
 
 
 def _quotable(sentence: str) -> str:
-    return one_line(sentence.strip(" -*#>'\")”"), QUESTION).translate(QUOTES)
+    return one_line(sentence.replace("**", "").strip(" -*#>'\")”"), QUESTION).translate(QUOTES)
 
 
 def _answers(answer: str, question: str, asking: Message) -> bool:
@@ -283,7 +297,7 @@ def _item(text: str, number: str) -> str:
 
 
 def _option(text: str, choice: str) -> str:
-    options = re.findall(rf"^[\s>*-]*\(?{choice}[.):*]+\s*(.+)$", text, re.M | re.I) or re.findall(
+    options = re.findall(rf"^[\s>*-]*[(\[]?{choice}[.):*\]]+\s*(.+)$", text, re.M | re.I) or re.findall(
         rf"^[\s>*#-]*\w+ \(?{choice}[.):*：]+\s*(.+)$", text, re.M | re.I
     )  # "Option A: …"
     return options[-1] if options else ""

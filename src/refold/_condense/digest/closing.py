@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 from refold._condense.call_outline import one_line
 from refold._condense.digest.agreement import goes_on
-from refold._condense.digest.answers import question_before
+from refold._condense.digest.answers import question_before, with_lead
 from refold._condense.digest.endings import rejects
 from refold._condense.digest.previous import CURRENT, END, entry, own_text
 from refold._condense.digest.turns import turn_ends, turn_numbers
 from refold._condense.directives import shortened
+from refold.core.messages import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -72,7 +73,12 @@ def closing(view: View, staying: Sequence[Message], before: MessageId | None, li
     room = min(int(limit * ABOVE_SHARE), MOST) if above else room
     seen = above and view.counter.text(text) <= MOST  # a longer one, with what was pasted into it, begins far above
     answered = ", which the last message answers" if _answered(view.transcript, request) else ""
-    restated = _restated(view, text, f"## {CURRENT} ({named}{answered}; {where})", room, whole=seen)
+    heading = f"## {CURRENT} ({named}{answered}; {where})"
+    stays_whole = position >= 0 and text in text_of(staying[position])
+    if stays_whole and not seen and view.counter.text(text) > room:
+        restated: tuple[str, ...] = (heading, entry(f'"{one_line(text, BEGINNING)}" (how it begins)'))
+    else:
+        restated = _restated(view, text, heading, room, whole=seen)
     if not restated:
         return f"{END}. The current request is {named}: {where}.]"
     return "\n".join((*restated, *continued, "", f"{END}. {follows}, in full or shortened.]"))
@@ -87,12 +93,15 @@ def _answered(transcript: Transcript, request: Message) -> bool:
 def _continued(view: View, request: Message, room: int) -> tuple[str, ...]:
     """Return what a turn that only says to go on agrees to, and the request that it goes on with."""
     transcript = view.transcript
+    question, asking = question_before(transcript, request)
+    asked = with_lead(question, asking) if asking else question
     if not goes_on(request):
-        return tuple(_leading_to(view, request))
+        answers = (entry(f'it answers the assistant: "{asked}"'),) if asked else ()
+        return (*answers, *_leading_to(view, request))
     turns = turn_numbers(transcript)
     lines: list[str] = []
-    if proposal := question_before(transcript, request)[0]:
-        lines.append(entry(f'it agrees to what the assistant said: "{proposal}"'))
+    if asked:
+        lines.append(entry(f'it agrees to what the assistant said: "{asked}"'))
     before = transcript.messages[: transcript.index.get(request.id, 0)]
     asking = (each for each in reversed(before) if each.id in turns and not goes_on(each))
     earlier = next((each for each in asking if not question_before(transcript, each)[0]), None)

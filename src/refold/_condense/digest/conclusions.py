@@ -24,10 +24,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from refold._condense.call_facts import is_shell, plain_name
 from refold._condense.call_outline import one_line
 from refold._condense.digest.announcements import SENTENCE, announces, points_back
+from refold._condense.digest.definitions import is_prose
 from refold._condense.digest.identifier_kinds import kind_of
 from refold._condense.digest.targets import target_of
 from refold._condense.digest.turns import turn_ends, turns_at, turns_in_work
-from refold._condense.last_changes import is_changed_after, is_file_of_changed_after
+from refold._condense.file_views import is_scratch
+from refold._condense.last_changes import is_changed_after, is_file_of_changed_after, last_change
 from refold._salience.atoms import KNOWN, names_of
 from refold._salience.lazy_table import LazyTable
 from refold._text.sign_runs import SignRuns
@@ -45,11 +47,13 @@ __all__ = [
     "CHANGED",
     "FENCED",
     "LEADS",
+    "PLAN",
     "PLAN_ENDS",
     "REVERSED",
     "SUPPOSED",
     "decisions",
     "plain",
+    "plan_of",
     "prepare",
     "prose",
     "tried",
@@ -63,7 +67,7 @@ REMEDY = 90  # characters of a sentence behind one that tells of a failure
 SHORTEST = 16  # characters of a verdict
 LATELY = 8  # verdicts of the turns in work that come before those of answers that end a turn
 QUOTED = re.compile(r"^ {0,3}>.*$", re.M)  # lines of a text that an answer quotes or drafts
-PLAN = re.compile(r"<proposed_plan>.*?(?:</proposed_plan>|\Z)", re.S)  # of Codex
+PLAN = re.compile(r"<(\w*plan)>\s*(.*?)\s*(?:</\1>|\Z)", re.S)  # one that is put before the user in tags
 FENCED = re.compile(r"^ *```.*?(?:^ *```|\Z)", re.S | re.M)
 TRIED = re.compile(
     r"\b(?:(?:did|does|(?<!\byou )do|is|was)(?:n't|n’t| not) (?:work|help|fix|solve)\w*|"
@@ -126,7 +130,8 @@ SUPPOSED = re.compile(r"\b(?:might|maybe|I bet|probably|perhaps|could be|may be|
 DOUBTED = re.compile(
     r"\b(?:seems?|appears?|suggests?|likely|should|would|could|may|think|guess|wonder|"
     r"scheint|vermutlich|vielleicht|wahrscheinlich|sollte|könnte|semble|peut-être|devrait|"
-    r"parece|quizás?|debería|tal vez)\b|かもしれ|はず|らしい|と思|可能|也许|似乎|应该|大概",
+    r"parece|quizás?|debería|tal vez|(?:sounds?|looks?) (?:like|as))\b|"
+    r"かもしれ|はず|らしい|と思|ければ|可能|也许|似乎|应该|大概",
     re.I,
 )
 # What a run showed: the next one shows it anew, and what it was about stands in the command.
@@ -135,7 +140,8 @@ ALL_PASS = re.compile(
 )
 # How a sentence begins that goes with the one before it, as where the assistant thinks while it works.
 GOES_WITH = re.compile(
-    r"(?:and|but|then|however|also|ah+|oh|wait|hm+|ok(?:ay)?|good|great|perfect|yes|no|now|maybe|actually|well|if)\b",
+    r"(?:and|but|then|however|also|ah+|oh|wait|hm+|ok(?:ay)?|good|great|perfect|yes|yeah|no|now|maybe|actually|well|if|"
+    r"same)\b",
     re.I,
 )
 FOLLOWS = re.compile(  # how one begins that only goes with what was thought before it, where much is thought
@@ -238,9 +244,11 @@ PASSING = re.compile(
 DEFECT = re.compile(
     r"\b(?:needs?|missing|(?:has|have|had) no|wrong|fail(?:s|ed|ing)?|broken?|breaks|unused|incorrect|outdated|stale|"
     r"lacks?|still|unfinished|inconsistent|awkward|unclear|confusing|worth \w+ing|"
-    r"(?:not|never) (?:yet )?\w+ed|(?:does|is|do|are|has|have)n['’]t|hardcode[sd]?|bug|buggy|issue|problem|error)\b",
+    r"(?:not|never) (?:yet )?\w+ed|(?:instead|rather) (?:of|than)|"
+    r"(?:does|is|do|are|has|have)n['’]t|hardcode[sd]?|bug|buggy|issue|problem|error)\b",
     re.I,
 )
+OF_A_FILE = re.compile(r"[\w-]\.[A-Za-z]\w{0,7}$")
 LONG_NAME = 6  # signs of a name that its file may have, too
 COMPOUND = re.compile(r"(?=\w+$)\w*(?:[a-z][A-Z]|_)")
 PLACE = re.compile(r"([\w./-]+\.\w{1,5}):\d+(?:[-–]\d+)?(?![\w.])")
@@ -337,6 +345,7 @@ def verdicts(transcript: Transcript, messages: Sequence[Message], standing: Sequ
     denied: list[frozenset[str]] = []  # items of which a later sentence says what does not hold
     ends = turn_ends(transcript)
     checked = max((at for at, each in enumerate(transcript.messages) if any(map(_is_check, each.calls))), default=-1)
+    edited = last_change(transcript, lambda path: not (is_prose(path) or is_scratch(path)))
     others = set(map(plain, standing))
     blamed = 0  # the newest turn in which something is blamed
     holding, turns, in_work = _holding(transcript), turns_at(transcript), turns_in_work(transcript)
@@ -350,7 +359,9 @@ def verdicts(transcript: Transcript, messages: Sequence[Message], standing: Sequ
                 if not (
                     any(verdict.line in other for other in others)
                     or (CAUSE.search(verdict.line) and turns[transcript.index[message.id]] < blamed)
-                    or (message.id not in ends and (GOES_WITH.match(verdict.line) or _is_step(message, verdict.line)))
+                    or GOES_WITH.match(verdict.line)
+                    or (message.id not in ends and _is_step(message, verdict.line))
+                    or ((is_past or not CAUSE.search(verdict.line)) and _is_over(transcript, message, verdict, edited))
                     or verdict.items in judged
                     or any(len(items & verdict.items) >= SAME for items in denied)
                     or (is_past and PASSING.search(verdict.line))
@@ -360,13 +371,23 @@ def verdicts(transcript: Transcript, messages: Sequence[Message], standing: Sequ
                     judged.add(verdict.items)
                     if DENIES.search(verdict.line):
                         denied.append(verdict.items)
-                    mark = _outdated(transcript, message, verdict)
                     line = _without_old_places(transcript, message, verdict.line)
-                    results[verdict.line] = f"{line}{mark}{_of_turn(transcript, message)}"
+                    results[verdict.line] = f"{line}{_of_turn(transcript, message)}"
         if len(ending) + len(on_the_way) >= MOST:
             break
     way = tuple(on_the_way.values())
     return (*way[:LATELY], *ending.values(), *way[LATELY:])
+
+
+def _is_over(transcript: Transcript, message: Message, verdict: _Conclusion, edited: int) -> bool:
+    """Tell whether a sentence says what was wrong in a file that was changed since, or in code that it does not name.
+
+    Of the latter nothing tells whether it still is wrong.
+    """
+    if _outdated(transcript, message, verdict):
+        return True
+    vague = DEFECT.search(verdict.line) is not None and not any(map(OF_A_FILE.search, verdict.items))
+    return vague and transcript.index[message.id] < edited
 
 
 def _is_check(call: ToolCall) -> bool:
@@ -566,6 +587,14 @@ def _planning(transcript: Transcript) -> frozenset[MessageId]:
             plans += since
             since, begun = [], False
     return frozenset((*plans, *since) if begun else plans)
+
+
+@memoized
+def plan_of(message: Message) -> str:
+    """Return the plan that stands in tags in an answer, nothing where there is none."""
+    text = text_of(message)
+    plan = PLAN.search(text) if "plan>" in text else None
+    return plan[2] if plan else ""
 
 
 def _sentences(message: Message, words: tuple[str, ...]) -> list[str]:

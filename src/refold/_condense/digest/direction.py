@@ -1,8 +1,7 @@
 """Finds what a session is for where its first request does not say it: a command, or a request to look around.
 
 That is then said by the first request with content, the text of the command, the summary that an earlier compaction
-left, and the plan that the work has written since. Of a long session the files that its newest turns changed say what
-it has come to: its first request was answered long ago.
+left, and the plan that the work has written since.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from refold._condense.digest.agreement import goes_on, only_delivers
 from refold._condense.digest.announcements import SENTENCE, whole_sentences
 from refold._condense.digest.definitions import is_prose
 from refold._condense.digest.file_log import file_log
-from refold._condense.digest.open_items import base_name
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.turns import turn_numbers
 from refold._condense.file_views import is_scratch, visible_lines
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from refold.core.messages import Message
     from refold.core.transcript import Transcript
 
-__all__ = ["COME_TO", "come_to", "direction"]
+__all__ = ["direction"]
 
 REQUEST_LENGTH, LENGTH = 320, 160  # characters of a request or a summary, and of what a command says
 FIRST = 8  # turns in which the first request with content is looked for
@@ -67,13 +65,8 @@ WANTED = re.compile(  # how a sentence begins, or goes on, that says what the on
     r"me ajude|voglio che|aiutami)\b|помоги|我想|我要|请帮|してほしい|手伝って",
     re.I,
 )
-LONG_SESSION, NEWEST = 12, 0.34  # turns from which a session may have come to something else, and share of the newest
-FILE, READ_WITHIN = (
-    re.compile(r"[\w./-]*\w\.(?:md|txt|xml|ya?ml)\b"),
-    8,
-)  # a file that a command names, and messages behind
-COME_TO = "what it has come to: "  # how the line begins that says so
-NAMED = 5  # files that are named of those
+# A file that a command names, and messages behind.
+FILE, READ_WITHIN = re.compile(r"[\w./-]*\w\.(?:md|txt|xml|ya?ml)\b"), 8
 PLANS = re.compile(
     r"(?<![a-z])(?:(?:implementation)?plans?|planning|specs?|specification|design|roadmap|refactor(?:ing)?|refocus|"
     r"proposals?|prd|rfc|architecture|todos?|phases?)(?![a-z])",
@@ -124,18 +117,6 @@ def _with_wish(text: str) -> str:
         return words
     wish = next((each for each in SENTENCE.split(line[len(words) :].strip()) if WANTED.search(each)), "")
     return f"{words} … {whole_sentences(wish, LENGTH)}" if wish else words
-
-
-def come_to(transcript: Transcript) -> Iterator[str]:
-    """Yield which files the newest turns of a long session changed most, as what it has come to."""
-    last = max(turn_numbers(transcript).values(), default=0)
-    if last < LONG_SESSION:
-        return
-    first = last - int(last * NEWEST) + 1
-    changed = [each for each in file_log(transcript) if each.edits and each.turn >= first and not is_scratch(each.path)]
-    names = [base_name(each.path) for each in sorted(changed, key=lambda each: -each.edits)]
-    if names:
-        yield f"{COME_TO}turns {first} to {last} changed {', '.join(dict.fromkeys(names[:NAMED]))}"
 
 
 def _own_words(turn: Message) -> str:

@@ -20,10 +20,12 @@ from refold._condense.call_outline import one_line
 from refold._condense.digest.agreement import goes_on, only_praises
 from refold._condense.digest.announcements import whole_sentences
 from refold._condense.digest.answers import asks, question_before
+from refold._condense.digest.conclusions import plan_of
 from refold._condense.digest.gist import BRIEF, deed, names_something, reply
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.targets import targets_of
 from refold._condense.digest.turns import turn_ends, turn_numbers, turns_at, turns_in_work
+from refold._condense.file_views import is_scratch
 from refold._condense.replaced import replacements
 from refold.core.messages import Message, memoized, text_of
 
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = [
     "REVERTING",
     "REVERTS",
+    "changed_in",
     "may_hold",
     "outcome_lines",
     "rejected_turns",
@@ -96,7 +99,7 @@ REJECTS = re.compile(
 )
 REJECTS_LATER = re.compile(  # behind its beginning
     r"\bstill (?:looks?|shows?|fails?|broken|wrong|not|the same|get(?:ting)?|see(?:ing)?|doesn|isn|have the)\b|"
-    rf"\btry again\b|{REVERTS.pattern}",
+    rf"{REVERTS.pattern}",
     re.I,
 )
 STILL = re.compile(
@@ -105,6 +108,8 @@ STILL = re.compile(
     re.I,
 )
 COMMAND = re.compile(r"\s*/[\w-]*\s*")  # of the harness, typed alone: it asks the agent for nothing
+# What goes on with what is wanted: then only a part of the work before is rejected.
+IN_PART = re.compile(r"[\w.,](?: |\.\.+ ?)(?:but|aber|sondern|mais|pero|mas|però|но)\b|但|でも|ただ", re.I)
 CUT_ITEM = re.compile(r"; [^;]{1,40}:? …$")  # the beginning of an item at the end of what was cut
 PAIR = re.compile(  # a key with the value that it is set to: the last of several
     r"`([\w.-]{2,40})`(?: \([^)\n]*\))?(?:: (?:back to )?(?:\w+ )?| is (?:now |back to )?| = |"
@@ -142,13 +147,19 @@ def rejects(message: Message) -> bool:
     if asks(text):
         return False
     text = text[:LOOKED_AT]
-    later = may_hold(text, ("still ", "try again", *REVERTING)) and REJECTS_LATER.search(text)
+    later = may_hold(text, ("still ", *REVERTING)) and REJECTS_LATER.search(text)
     return bool(REJECTS.match(text) or later)
 
 
 def may_hold(text: str, words: tuple[str, ...]) -> bool:
     """Tell quickly whether a text may hold one of these words; of what is not ASCII nothing is known."""
     return not text.isascii() or any(map(text.lower().__contains__, words))
+
+
+def _is_in_part(rejection: Message) -> bool:
+    """Tell whether a turn rejects a part of the work before it: it says so, and goes on with what is wanted."""
+    text = own_text(rejection)[:LOOKED_AT]
+    return IN_PART.search(text) is not None and not (STILL.search(text) or REVERTS.search(text) or NO.match(text))
 
 
 def _how_rejected(message: Message, rejected: str) -> str:
@@ -246,16 +257,24 @@ def outcome_lines(transcript: Transcript, staying: Sequence[Message], *, full: b
     turns, index = turns_at(transcript), transcript.index
     lines: list[str] = []
     values: dict[str, tuple[str, int]] = {}  # what keys are set to in later turns
+    planned = 0  # the turn of the newest plan
     for each in reversed([each for each in endings(transcript) if each.turn not in in_work]):
         if len(lines) >= MOST:
             break
         stays = _stays(each.answer, whole)
         request = _request_line(transcript, each, FULL if full else 1)
-        if each.rejection:
+        if each.rejection and _is_in_part(each.rejection):
+            outcome = _outcome(each, full=full and not stays)
+            said = one_line(own_text(each.rejection), QUOTED)
+            lines.append(f"{request} → {outcome} (user turn {each.rejected_in} to that: {said})")
+        elif each.rejection:
             how = _how_rejected(each.rejection, "its answer was rejected in")
             lines.append(f"{request} → {how} user turn {each.rejected_in}")
         elif outcome := _outcome(each, full=full and not stays):
             outcome = _with_replaced(outcome, each.turn, values)
+            if plan_of(each.answer):
+                outcome = f"{outcome} (replaced by the plan of turn {planned})" if planned else outcome
+                planned = planned or each.turn
             if not stays:
                 lines.append(f"{request} → {outcome}")
             elif not _stays(each.request, whole) and (
@@ -291,6 +310,15 @@ def _worked_in(transcript: Transcript) -> frozenset[int]:
 
 
 @memoized
+def changed_in(transcript: Transcript) -> frozenset[int]:
+    """Return the turns in which files were changed, other than scratch files."""
+    pairs = zip(transcript.messages, turns_at(transcript), strict=True)
+    return frozenset(
+        turn for message, turn in pairs if any(not is_scratch(path) for call in message.calls for path in writes(call))
+    )
+
+
+@memoized
 def _works(message: Message) -> bool:
     """Tell whether a call of a message does more than to look."""
     return any(not target.looks for call in message.calls for target in targets_of(call))
@@ -309,7 +337,7 @@ def rejections(transcript: Transcript) -> tuple[str, ...]:
         f"({_how_rejected(each.rejection, 'rejected in')} user turn {each.rejected_in}: "
         f"{one_line(own_text(each.rejection), QUOTED)})"
         for each in reversed(endings(transcript))
-        if each.rejection and _outcome(each)
+        if each.rejection and not _is_in_part(each.rejection) and _outcome(each)
     )
     return tuple(islice(lines, MOST))
 

@@ -7,13 +7,13 @@ to be done the sentence tells that says what was done, with items of the list be
 from __future__ import annotations
 
 import re
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from refold._condense.digest.agreement import WORD
-from refold._condense.digest.announcements import HEADING, SENTENCE, announces, whole_sentences
+from refold._condense.digest.announcements import HEADING, SENTENCE, announces, points_back, whole_sentences
 from refold._condense.digest.answers import YES_NO
-from refold._condense.digest.conclusions import FENCED, SUPPOSING, prose
+from refold._condense.digest.conclusions import FENCED, SUPPOSING, plan_of, prose
 from refold._condense.digest.identifier_kinds import kind_of
 from refold._condense.digest.narration import no_work
 from refold._salience.atoms import names_of
@@ -48,6 +48,7 @@ WITH_ITEMS, ALL_ITEMS = 3, 8  # items of a list behind a sentence that tells wha
 TAGGED = re.compile(
     r"^[ \t]*(?:<([a-z][\w-]*)\b[^>\n]*>(?:(?s:.{0,4000}?)</\1>|.*)|::[\w-]+\{.*)", re.M
 )  # for a harness
+RULER = re.compile(r"^.*([─━═—=~_*·•-])\1{4,}.*$|^[ \t]*</[a-z][\w-]*>[ \t]*$", re.M)  # a frame, or the end of a tag
 LABEL = re.compile(r"^[ \t]*\*\*([^*\n.:]{2,40})\.\*\*[ \t]+", re.M)  # in bold type before a sentence
 BOLD_LINE = re.compile(  # a heading in bold type
     r"^[ \t]*\*\*(?!(?:added|changed|fixed|updated|removed|created)\b)(?:\d+[.)] )?[^*\n:]+:?\*\*:?[ \t]*$", re.M | re.I
@@ -118,9 +119,11 @@ def _gist(message: Message, room: int, most: int, *, is_question: bool) -> str:
     be done the sentences tell that say what was done. Items of lists are fragments: they tell a result only behind such
     a sentence, or where they are all that the answer says.
     """
+    if plan := plan_of(message):
+        return _of_plan(plan[:READ], room)
     text = FENCED.sub("\n", INTRODUCED.sub(_quoted, text_of(message))) if "```" in text_of(message) else prose(message)
     text = BLOCK_QUOTED.sub(_proposed, text) if "> " in text else text
-    text = LABEL.sub(r"\1: ", TAGGED.sub("\n", text[:READ]))
+    text = LABEL.sub(r"\1: ", TAGGED.sub("\n", RULER.sub("", text[:READ])))
     if no_work(text):
         return ""
     sentences = sentences_of_answer(FRAGMENT.sub("\n", BOLD_LINE.sub("", HEADING.sub("", text))))
@@ -140,12 +143,32 @@ def _gist(message: Message, room: int, most: int, *, is_question: bool) -> str:
         return _fitted((first, *did[1:], *(() if listed else following)), room)
     at = _first(telling)
     named = [*filter(names_something, items)]
-    if at < 0 and named:
+    if at < 0 and named and not any(map(points_back, telling[:1])):
         return _fitted(named[: max(ITEMS, most)], room, "; ")
     topics = _topics(text, most)
     if topics and telling and not any(map(names_something, telling)):
-        return _fitted((telling[max(at, 0)], *topics), room, "; ")
-    return _fitted(telling[max(at, 0) :], room)
+        concluded = telling[-1:] if len(telling) > max(at, 0) + 1 else []
+        return _fitted((telling[max(at, 0)], *concluded, *topics), room, "; ")
+    at = max(at, 0)
+    return _fitted((*_antecedent(text, sentences, telling[at : at + 1]), *telling[at:]), room)
+
+
+def _of_plan(plan: str, room: int) -> str:
+    """Return the title of a plan that stands in tags, and what it says first."""
+    title = next((line.strip(" #") for line in plan.split("\n") if line.strip()), "")
+    sentences = sentences_of_answer(FRAGMENT.sub("\n", HEADING.sub("", plan)))
+    return _fitted((f"a plan: {title.rstrip('.')}", *islice(filter(tells, sentences), 1)), room)
+
+
+def _antecedent(text: str, sentences: Sequence[str], first: Sequence[str]) -> list[str]:
+    """Return what stands before a sentence that points back: the sentence, with the items that it introduces."""
+    if not first or not points_back(first[0]) or (at := sentences.index(first[0])) == 0:
+        return []
+    before = sentences[at - 1]
+    if not before.endswith(INTRODUCING[:2]):
+        return [before] if tells(before) else []
+    items = [*chain.from_iterable(map(_of_item, _listed_behind(text, before)))]
+    return [f"{before} {'; '.join(items[:ITEMS])}"] if items else []
 
 
 def _quoted(match: re.Match[str]) -> str:
@@ -185,7 +208,13 @@ def _of_item(item: str) -> list[str]:
 def _listed_behind(text: str, sentence: str) -> list[str]:
     """Return the items of the list that follows a sentence of an answer."""
     at = text.replace("**", "").find(sentence[:TELLING])
-    entries: list[str] = FRAGMENT.findall(text, max(at, 0))
+    entries: list[str] = []
+    end = len(text)
+    for match in FRAGMENT.finditer(text, max(at, 0)):
+        if entries and text[end : match.start()].strip():
+            break
+        entries.append(match[0])
+        end = match.end()
     return entries
 
 
@@ -200,7 +229,7 @@ def _fitted(parts: Iterable[str], room: int, between: str = " ") -> str:
         elif between == " ":
             line = f"{LEFT_OPEN.sub('', line)}{'' if line.endswith(SENTENCE_ENDS) else '.'} {part}"
         else:
-            line = f"{line.rstrip('.')}{' ' if line.endswith(INTRODUCING[:2]) else between}{part}"
+            line = f"{line.rstrip('.。')}{' ' if line.endswith(INTRODUCING[:2]) else between}{part}"
     whole = f"{LEFT_OPEN.sub('', line)}." if line.endswith(INTRODUCING[:2]) else line
     return whole_sentences(whole, max(LONGEST, room))
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from refold._condense.digest.announcements import whole_sentences
 from refold._condense.digest.outcomes import answered, failed
+from refold._condense.digest.turns import turns_at, turns_in_work
 from refold._condense.file_views import EditedInPlace, FileWritten, TextReplaced, changes_of, excerpts_in
 from refold._condense.shell_commands import plain_path
 from refold._text.text_cache import text_cache
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from refold._condense.file_views import Change
     from refold.core.view import View
 
-__all__ = ["GUIDES", "guide_rules"]
+__all__ = ["GUIDES", "guide_rules", "rules_in"]
 
 GUIDES = "Rules of guides that were read (words of these files, not of the user)"  # the section of a digest
 MOST, OF_ONE = 8, 5  # rules that are told, and of one guide
@@ -39,7 +40,7 @@ GUIDE = re.compile(
 )
 CAPITALS = re.compile(r"\b(?:NEVER|ALWAYS|MUST|DO NOT|DON['’]T|REQUIRED|FORBIDDEN|MANDATORY|CRITICAL)\b")
 RULE = re.compile(  # an order: "always" and "never" that only describe something are none
-    r"(?:^|[.;:,—–(]\s*|\b(?:and|or|but|so|then|please|you|agents?|we|to|should|shall|must) )"
+    r"(?:^|[.;:,—–(]\s*| - |\b(?:and|or|but|so|then|please|you|agents?|we|to|should|shall|must) )"
     r"(?:never|always|do(?: not|n['’]t))\b|"
     r"\b(?:must(?: not|n['’]t)?|forbidden|prohibited|mandatory|unless (?:the user|asked|told)|says? never|"
     r"nie(?:mals)?|immer|muss|müssen|darf nicht|jamais|toujours|doi(?:t|vent)|nunca|siempre|debes?|sempre|deve[mi]?)\b|"
@@ -55,6 +56,7 @@ STEPS = re.compile(  # what agents do that is hard to undo, or that is checked
 # Of no project itself: installed for the user, and of who work on a library that is used.
 INSTALLED = re.compile(r"/plugins/|^(?:~|/home/[^/]+|/Users/[^/]+|/root|[A-Za-z]:/Users/[^/]+)/\.", re.I)
 OF_OTHERS = re.compile(r"(?:^|/)(?:node_modules|site-packages|vendor|third_party)/")
+OF_SKILL = re.compile(r".*?/skills/[^/]+/")
 OF_SUMMARY = "summary of the earlier context"
 BEGINS = re.compile(r"\s*(?:[-*+•>|#]|\(?\d{1,2}[.)]\s|```|~~~)")  # a line that is not the rest of another
 ITEM = re.compile(r"^[\s>]*(?:[-*+•]|\(?\d{1,2}[.)]|#{1,6}|\|)?\s*(?:\[[ x]\]\s*)?")
@@ -64,7 +66,7 @@ LEAST_WORDS = 4
 
 def guide_rules(view: View, staying: Sequence[Message]) -> tuple[str, ...]:
     """Return the strongest rules of guides, one line a guide, without those that stand in the view."""
-    guides = _guides(view)
+    guides, in_use = _guides(view)
     if not guides:
         return ()
     there = "\n".join(text.replace("**", "") for message in staying for text in texts(message))
@@ -72,8 +74,10 @@ def guide_rules(view: View, staying: Sequence[Message]) -> tuple[str, ...]:
         (
             (-strength, -number, place, path, rule)
             for number, (path, text) in enumerate(guides.items())
-            for place, (rule, strength) in enumerate(_rules(text))
-            if rule not in there and strength >= (FIRM if path == OF_SUMMARY or INSTALLED.search(path) else LEAST)
+            for place, (rule, strength) in enumerate(rules_in(text))
+            if rule not in there
+            and strength >= (FIRM if path == OF_SUMMARY or INSTALLED.search(path) else LEAST)
+            and (_skill(path) in in_use or STEPS.search(rule))
         )
     )
     lines: dict[str, list[str]] = {}
@@ -85,10 +89,22 @@ def guide_rules(view: View, staying: Sequence[Message]) -> tuple[str, ...]:
     return tuple(f"{path}: {'; '.join(rules)}" for path, rules in lines.items())
 
 
-def _guides(view: View) -> dict[str, str]:
-    """Return what the guides say that were read, by path, as far as later edits have left it."""
+def _skill(path: str) -> str:
+    """Return the folder of the skill that a guide belongs to, nothing for any other guide."""
+    match = OF_SKILL.match(path)
+    return match[0] if match else ""
+
+
+def _guides(view: View) -> tuple[dict[str, str], set[str]]:
+    """Return what the guides say that were read, by path, as far as later edits have left it, and skills in use.
+
+    A skill is in use where a file of it was read for the current request: of others only what holds for steps that are
+    hard to undo is a rule still.
+    """
     guides: dict[str, str] = {}
-    for message in view.transcript.messages:
+    in_use = {""}
+    in_work = turns_in_work(view.transcript)
+    for message, turn in zip(view.transcript.messages, turns_at(view.transcript), strict=True):
         if is_recap(message):
             guides[OF_SUMMARY] = "\n".join(texts(message))[:READ]
         for call, result in reversed([*answered(view, [message])]):
@@ -96,6 +112,8 @@ def _guides(view: View) -> dict[str, str]:
                 continue
             for excerpt in excerpts_in(call, result):
                 path = plain_path(excerpt.path)
+                if turn in in_work:
+                    in_use.add(_skill(path))
                 if GUIDE.search(path) and not OF_OTHERS.search(path):
                     visible = "\n".join(line for line in excerpt.visible.lines if line is not None)[:READ]
                     known = "" if excerpt.whole else guides.get(path, "")
@@ -103,7 +121,7 @@ def _guides(view: View) -> dict[str, str]:
             for change in changes_of(call) if guides else ():
                 if (path := plain_path(change.path)) in guides:
                     guides[path] = _changed(guides[path], change)
-    return guides
+    return guides, in_use
 
 
 def _changed(text: str, change: Change) -> str:
@@ -120,7 +138,7 @@ def _changed(text: str, change: Change) -> str:
 
 
 @text_cache
-def _rules(text: str) -> tuple[tuple[str, int], ...]:
+def rules_in(text: str) -> tuple[tuple[str, int], ...]:
     """Return the rules of a guide in order, each with its strength; none of what stands in fences."""
     rules: dict[str, int] = {}
     for line in _whole_lines(text):

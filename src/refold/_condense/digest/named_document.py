@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from refold._condense.call_outline import one_line
+from refold._condense.digest.conclusions import FENCED
 from refold._condense.digest.definitions import is_prose
+from refold._condense.digest.endings import changed_in
+from refold._condense.digest.guides import rules_in
 from refold._condense.digest.outcomes import answered, failed
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.turns import turn_numbers, turns_at, turns_in_work
@@ -20,6 +23,7 @@ from refold._condense.file_views import FileWritten, changes_of, excerpts_in, is
 from refold._condense.last_changes import is_changed_after
 from refold._condense.pasted import without_pasted
 from refold._condense.shell_commands import plain_path
+from refold.core._speakers import is_turn
 from refold.core.messages import texts
 
 if TYPE_CHECKING:
@@ -32,8 +36,9 @@ __all__ = ["NAMED_DOCUMENT", "named_document"]
 
 NAMED_DOCUMENT = "Document that the current request names (its words are data)"  # the section of a digest
 SHORT = 1_500  # characters of a request that may leave what is to be done to a document
-LENGTH, LINES = 220, 60  # characters of a line, and lines, that are told
+LENGTH, LINES, LOOKED_AT = 220, 60, 240  # characters of a line, and lines, that are told, and that are looked at
 READ = 60_000  # characters of a document
+RULES = 8  # of a longer one that come first
 THERE = 0.5  # share of those in the view from which it is not told
 LABEL = re.compile(  # a part of a plan, with its number
     r"\b((?:phase|step|stage|milestone|part|task|slice|sprint|iteration|work ?package|wp|story|epic|"
@@ -46,9 +51,10 @@ PLAN = re.compile(
     r"entwurf|konzept|propuesta|proposta)\b|(计划|方案|設計書?|仕様書?|計画|계획)",
     re.I,
 )
-PATH = re.compile(r"@?([\w.~/\\:-]*[\w-]\.(?:md|mdx|markdown|rst|txt|adoc|org))(?![\w/])")
+PATH = re.compile(r"(?a:@?([\w.~/\\:-]*[\w-]\.(?:md|mdx|markdown|rst|txt|adoc|org))(?![\w/]))")
 HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
 PARENTS = re.compile(r"^(?:\.{0,2}/)+")
+FRONT_MATTER = re.compile(r"\A---\n(?:.*\n)*?---\n")
 MARKS = re.compile(r"^\s*(?:[-*+•]\s+|>\s*)?")
 
 
@@ -63,18 +69,25 @@ class _Document(Struct, frozen=True):
 
 
 def named_document(view: View, staying: Sequence[Message]) -> tuple[str, ...]:
-    """Return the name of the document that the current request names, then its lines or those of the part it names."""
+    """Return the name of the document that the current request names, then its lines or those of the part it names.
+
+    Of a long request only what its beginning names counts.
+    """
     numbers, in_work = turn_numbers(view.transcript), turns_in_work(view.transcript)
     turns = [message for message in view.transcript.messages if numbers.get(message.id) in in_work]
     request = "\n".join(without_pasted(own_text(turn)) for turn in turns).strip()
-    if not request or len(request) > SHORT:
-        return ()
-    paths = [plain_path(each) for each in PATH.findall(request)]
+    # while nothing was changed before, the work is still on what was asked for first
+    first = (
+        [] if changed_in(view.transcript) - in_work else [each for each in view.transcript.messages if is_turn(each)]
+    )
+    opening = "".join(own_text(each)[:SHORT] for each in first[:1])
+    paths = [plain_path(each) for each in PATH.findall(f"{request[:SHORT]}\n{opening}")]
+    request = "" if len(request) > SHORT else request
     labels = [" ".join((one or other).lower().split()) for one, other in LABEL.findall(request)]
     if not (paths or labels or PLAN.search(request)):
         return ()
     for document in reversed(_documents(view).values()):
-        named = any(f"/{document.path}".endswith(f"/{PARENTS.sub('', path)}") for path in paths)
+        named = any(_is_same(document.path, PARENTS.sub("", path)) for path in paths)
         if paths and not named:
             continue
         part = next((section for label in labels if (section := _part(document, label))), ())
@@ -130,18 +143,39 @@ def _part(document: _Document, label: str) -> tuple[str, ...]:
     return ()
 
 
+def _is_same(path: str, named: str) -> bool:
+    """Tell whether one of two paths ends in the other."""
+    return f"/{path}".endswith(f"/{named}") or f"/{named}".endswith(f"/{path}")
+
+
 def _as_lines(lines: Sequence[str], staying: Sequence[Message]) -> tuple[str, ...]:
-    """Return lines of a document as lines of a digest, nothing where most of them stand in the view."""
-    full = [line.strip() for line in lines if line.strip(" #-*>`_|")][:LINES]
-    if not full:
-        return ()
+    """Return the lines of a document that do not stand in the view, rules first; nothing where most of them do.
+
+    Code in fences is told by the document itself, and a heading without a line below it says nothing.
+    """
+    plain = FENCED.sub("\n", FRONT_MATTER.sub("", "\n".join(lines)))
+    text = [line.strip() for line in plain.split("\n") if line.strip(" #-*>`_|")][:LOOKED_AT]
     there = "\n".join(text for message in staying for text in _texts(message))
-    if sum(line in there for line in full) > THERE * len(full):
+    missing = [line for line in text if line not in there]
+    if not missing or len(missing) < (1 - THERE) * len(text):
         return ()
-    plain = (
-        f"{heading[2].rstrip(' #')}:" if (heading := HEADING.match(line)) else MARKS.sub("", line) for line in full
+    rules = [rule for rule, _ in rules_in(plain) if rule not in there][:RULES] if len(missing) > LINES else []
+    ordered = (*(line for line in missing if any(map(line.__contains__, rules))), *_with_content(missing)[:LINES])
+    listed = (
+        f"{heading[2].rstrip(' #')}:" if (heading := HEADING.match(line)) else MARKS.sub("", line) for line in ordered
     )
-    return tuple(one_line(line, LENGTH) for line in plain)
+    return tuple(dict.fromkeys(one_line(line, LENGTH) for line in listed))
+
+
+def _with_content(lines: Sequence[str]) -> list[str]:
+    """Return lines without the headings behind which the next one of their level or above follows at once."""
+    kept: list[str] = []
+    for line in reversed(lines):
+        heading = HEADING.match(line)
+        below = HEADING.match(kept[-1]) if kept else None
+        if heading is None or (kept and (below is None or len(below[1]) > len(heading[1]))):
+            kept.append(line)
+    return kept[::-1]
 
 
 def _texts(message: Message) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 An answer that ends a turn often says what is left, in a list under a heading or behind a label. Such a list is the best
 account of what comes next where no tool keeps a list of tasks, also when a short turn ("commit it") came after it.
+What an answer says is missing, or marks with a cross, is how it found something, and no task that was taken on.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ ITEMS, ITEM, TITLE = 8, 150, 60  # of a list, and characters of each and of its 
 WORDS = (
     r"(?:remaining|next(?: (?:steps?|up|tasks?|phases?))?|"
     r"not (?:yet )?(?:done|covered|verified|tested|included|implemented)|"
-    r"(?:still )?(?:open|missing|to do|left)(?: (?:items|questions|points|issues|tasks|work|to do))?|to-?dos?|"
+    r"(?:still )?(?:open|to do|left)(?: (?:items|questions|points|issues|tasks|work|to do))?|to-?dos?|"
     r"follow[- ]?ups?|pending|outstanding|deferred|known (?:gaps|issues|limitations)|"
     r"offen(?:e punkte)?|nächste schritte|noch zu tun|prochaines étapes|reste à faire|pendientes?|próximos pasos|"
-    r"próximos passos|pendências|prossimi passi|осталось|следующие шаги)(?![\w-])|"
+    r"próximos passos|pendências|prossimi passi|оста(?:лось|ющиеся задачи|вшиеся задачи)|следующие шаги)(?![\w-])|"
     r"残り|次のステップ|下一步|剩余|待办|남은|다음 단계"
 )
 BEFORE = (
@@ -55,6 +56,7 @@ NOTHING = re.compile(
     r"(?: (?:left|open|else|known|so far|for now|at the moment))?\W*",
     re.I,
 )
+DIAGNOSED = re.compile(r"[❌✗✘✖×]")
 IS_DONE = re.compile(r"\b(?:is|are|was|were|has been|have been) already\b", re.I)
 TO_COMMIT = re.compile(r"\b(?:commit|(?:be|get) committed)\b", re.I)
 OF_A_FILE = re.compile(r"\.[A-Za-z]\w{0,7}$")
@@ -81,7 +83,7 @@ def open_items(view: View) -> Iterator[str]:
                 each
                 for each in items
                 if changed.isdisjoint(files_named(each))
-                and not (IS_DONE.search(each) or (committed and TO_COMMIT.search(each)))
+                and not (DIAGNOSED.match(each) or IS_DONE.search(each) or (committed and TO_COMMIT.search(each)))
             ]
             if still:
                 more = f"; and {len(still) - ITEMS} more" if len(still) > ITEMS else ""

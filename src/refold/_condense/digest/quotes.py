@@ -18,7 +18,7 @@ from msgspec import Struct
 from refold._condense.call_outline import one_line
 from refold._condense.digest.agreement import goes_on
 from refold._condense.digest.answers import question_before
-from refold._condense.digest.direction import COME_TO, come_to, direction
+from refold._condense.digest.direction import direction
 from refold._condense.digest.previous import earlier_entries, own_text, quotations
 from refold._condense.digest.turns import turn_numbers
 from refold._condense.pins import CONSTRAINTS, pins_in, pins_of, standing_in
@@ -112,12 +112,9 @@ def _quoted(view: View, messages: Sequence[Message], staying: Sequence[Message],
             first = (quote,)
         elif text:
             requests.append(quote)
-    known = tuple(line for line in earlier.lines(GOAL) if not line.startswith(COME_TO))
-    goal = known or (*first, *direction(view.transcript))
+    goal = earlier.lines(GOAL) or (*first, *direction(view.transcript))
     if not goal and not staying:
         goal = _beginning_of_first_turn(view, messages, turn_of)
-    if goal:
-        goal = (*goal, *come_to(view.transcript))
     answers = tuple(_answers_below(view, staying, turn_of))
     return Quotes(goal, tuple(reversed(requests)), tuple(sorted(pinned, key=_standing_first)), answers)
 

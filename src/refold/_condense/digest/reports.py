@@ -8,19 +8,22 @@ the assistant rules where one of them asks.
 from __future__ import annotations
 
 import re
+from itertools import chain, dropwhile, takewhile
 from typing import TYPE_CHECKING
 
 from refold._condense.call_facts import arguments_of, plain_name
 from refold._condense.call_outline import call_line, one_line
+from refold._condense.digest.agreement import WORD
 from refold._condense.digest.announcements import whole_sentences
 from refold._condense.digest.file_log import AGENTS
+from refold._condense.digest.gist import sentences_of_answer, tells
 from refold._condense.digest.outcomes import answered, failed
 from refold._condense.digest.turns import turns_at, turns_in_work
 from refold.core._speakers import speech
 from refold.core.messages import Message, memoized, texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from refold.core.messages import ToolCall
     from refold.core.view import View
@@ -28,7 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["REPORTED", "report_of", "reports"]
 
 REPORTED = "Sub-agents and what they reported"  # the section of a digest
-REPORT, ITEM = 400, 160  # characters of what a sub-agent reports, and of each item where it is a longer list
+REPORT, FULL, ITEM = 400, 900, 200  # characters of a report, of one where there is room for more, and of an item
+WHOLE = 1.3  # times as long a report is told by its beginning
 MOST = 12  # sub-agents that are told, the newest
 BEGAN = 1_600  # characters of an output that only says that a sub-agent has begun
 FEWEST_WORDS = 3  # of a heading with its number sign; shorter ones say nothing of what was found
@@ -76,15 +80,34 @@ ASKS_FOR_CHANGES = re.compile(
     re.I,
 )
 APPROVED = 200  # characters of a report whose verdict is that all is well
+OUTPUT = re.compile(r'"output": ?"((?:[^"\\]|\\.){40,})"')  # of a sub-agent, in a list of several
+ASSIGNS = re.compile(r'"(?:[^"\\ ]|\\.)+(?: (?:[^"\\ ]|\\.)+){3,}')  # words that give work, in the arguments of a call
+# How a report begins that only says what it is.
+OPENS = re.compile(
+    r"\W*(?:(?:perfect|excellent|great|good|done)\W+)?(?:I|I['’]\w+|based on|here|below|this|the following|let|now|"
+    r"following|agora|aqui|abaixo|hier|voici|aquí|以下)\b",
+    re.I,
+)
+CONCLUSION = (
+    r"(?:findings?|conclus\w+|summary|(?:root )?causes?|issues?|problems?|gaps?|risks?|blockers?|remaining|answer|"
+    r"recommend\w*|deviations?|flags?|differences|results?|fazit|ergebnis\w*|résumé|achados|resumo|"
+    r"hallazgos|resumen|s[ií]nte[sz]\w*|выводы|итоги?)\b|結論|まとめ|结论|总结|결론|요약"
+)
+STATED = re.compile(rf"^\*\*((?:[\w ]*\b)?(?:{CONCLUSION}): [^*\n]{{24,}})\*\*$", re.M | re.I)  # in bold type
+CONCLUDING = re.compile(rf"^#{{1,6}} +((?:.*\b)?(?:{CONCLUSION}).*)$", re.M | re.I)  # the heading of what it comes to
+PATH = re.compile(r"[A-Z][\w ]{2,24}: \S*[/\\]\S*")
+MARKED = re.compile(r"[-+•#|>`]|\*(?!\*)|\d+[.)] ")
+SHORT_TITLE = 5  # words of a heading with its number that says little alone
+CLOSING, LAST = 2, 320  # paragraphs that a report ends with, and characters of them
 OUTLINE = 3  # headings from which a report is told by them: numbered ones alone, others with the first item below
 TAGS = re.compile(r"</?[a-z_]+>|^\w+_?id: .*$|<usage>(?s:.*?)</usage>", re.M | re.I)
 
 
-def reports(view: View, staying: Sequence[Message]) -> tuple[str, ...]:
+def reports(view: View, staying: Sequence[Message], *, full: bool = False) -> tuple[str, ...]:
     """Return the sub-agents of a transcript with their reports, newest first, but for those that stand in the view.
 
-    How each was when that was looked at last comes first, then those whose verdict asks for changes: there is
-    something to do; and then what sub-agents at work were told.
+    Those whose verdict asks for changes come first: there is something to do. Behind the reports stands how those at
+    work were when that was looked at last, and what they were told. With `full` reports have more words.
     """
     messages, turns = view.transcript.messages, turns_at(view.transcript)
     in_work = turns_in_work(view.transcript)
@@ -98,21 +121,22 @@ def reports(view: View, staying: Sequence[Message]) -> tuple[str, ...]:
     for position, name, report in pairs:
         turn = turns[position]
         if len(seen := STATE.findall(report)) > 1:
-            states = states or f"as seen last (turn {turn}): {'; '.join(map(' '.join, seen[:MOST]))}"
+            at_work = [" ".join(each) for each in seen[:MOST] if each[1] != "completed"]  # others are told by reports
+            states = states or (f"as seen last (turn {turn}): {'; '.join(at_work)}" if at_work else "")
             continue
         if any(known in name for known in names):
             continue
         if report and report[:REPORT] not in there:
             if _asks_for_changes(report):
                 asking.add(name)
-            lines.setdefault(name, f"{name} (turn {turn}) → {report_of(report)}")
+            lines.setdefault(name, f"{name} (turn {turn}) → {report_of(report, FULL if full else REPORT)}")
         elif not report and turn in in_work:
             lines.setdefault(name, f"{name} (turn {turn}, no report yet)")
         names.add(name)
     newest = list(lines)[:MOST]
     first, others = ([lines[name] for name in newest if (name in asking) == which] for which in (True, False))
     answers = (f'a sub-agent was told in turn {turns[position]}: "{words}"' for position, words in orders[:MOST_ORDERS])
-    return (*filter(None, (states,)), *first, *answers, *others)
+    return (*first, *others, *filter(None, (states,)), *answers)
 
 
 def _orders(view: View, position: int) -> Iterator[str]:
@@ -139,7 +163,8 @@ def _pairs(view: View, position: int) -> Iterator[tuple[str, str]]:
         if starts and not failed(call, result) and len(call_line(call).split()) > 1:
             body = BODY.search(result.text)
             only_began = body is None and len(result.text) <= BEGAN and RUNNING.search(result.text) is not None
-            yield call_line(call), "" if only_began else body[2] if body else result.text
+            if ASSIGNS.search(call.arguments) or len(STATE.findall(result.text)) > 1:
+                yield call_line(call), "" if only_began else body[2] if body else result.text
 
 
 def _asks_for_changes(report: str) -> bool:
@@ -166,31 +191,97 @@ def _notified(message: Message) -> tuple[tuple[str, str], ...]:
     )
 
 
-def report_of(text: str) -> str:
-    """Return what a sub-agent reports: as it begins, or, of a longer list, its verdict and how each item begins.
+def report_of(text: str, room: int = REPORT) -> str:
+    """Return what a sub-agent reports: a short report as it is, of a longer one its conclusions, then its outline.
 
-    Items stand behind what they are items of, their heading or the words that introduce them: "Missing tests: …".
+    Conclusions are its verdict, what it says first and last, what it says in bold type behind a label, and the items
+    of the last section that is headed as such. Items stand behind what they are items of, their heading or the words
+    that introduce them: "Missing tests: …".
     """
-    text = TAGS.sub(" ", text)
-    numbered = NUMBERED.findall(text)
-    groups = (
-        [(each.replace("**", "").rstrip(" #"), []) for each in numbered] if len(numbered) >= OUTLINE else _groups(text)
-    )
-    if len(text) <= REPORT or sum(max(len(items), 1) for _, items in groups) <= 1:
-        return whole_sentences(text, REPORT)
+    text = TAGS.sub(" ", "\n".join(map(_unescaped, OUTPUT.findall(text))) or text).strip()
+    groups = _groups(text)
+    if len(text) <= WHOLE * room:
+        return whole_sentences(text, room)
     verdict = VERDICT.search(text)
     line = whole_sentences(f"{verdict[1]}: {verdict[2]}".replace("**", ""), ITEM).rstrip(".") if verdict else ""
-    most = APPROVED if verdict and APPROVES.match(verdict[2]) else REPORT
+    most = min(APPROVED, room) if verdict and APPROVES.match(verdict[2]) else room
+    asks = _asks_for_changes(text)  # then the headings are what is to be changed
+    parts: Iterable[str] = _outline(text, groups)
+    if not asks:
+        parts = chain(_conclusions(text, groups), parts) if groups else chain(parts, _conclusions(text, groups))
+    for part in parts:
+        longer = "; ".join(filter(None, (line.rstrip("."), part)))
+        if (part.partition(": ")[2] or part).rstrip(".") in line:
+            continue
+        if len(longer) > most:
+            break
+        line = longer
+    return line or whole_sentences(text, room)
+
+
+def _unescaped(text: str) -> str:
+    return text.replace("\\n", "\n").replace('\\"', '"')
+
+
+def _conclusions(text: str, groups: Sequence[tuple[str, list[str]]]) -> Iterator[str]:
+    """Yield the conclusions of a report, the most telling first."""
+    blocks = [*filter(_is_told, map(str.strip, text.split("\n\n")))]
+    sentences = sentences_of_answer(" ".join(takewhile(_is_prose, blocks)))
+    opening = [each for each in sentences if tells(each)]
+    if opening and not (OPENS.match(opening[0]) or text.startswith("#")):
+        yield whole_sentences(" ".join(each for each in opening if not OPENS.match(each)), ITEM)
+    yield from (whole_sentences(each, ITEM) for each in STATED.findall(text))
+    headings = [*CONCLUDING.finditer(text)]
+    title = headings[-1][1].strip(" *#:") if headings else ""
+    concluding = [items for heading, items in groups if title and items and heading.startswith(title)]
+    below = text[headings[-1].end() :].lstrip("\n").partition("\n\n")[0] if headings else ""
+    if concluding:
+        yield from (whole_sentences(item, ITEM) for item in concluding[-1] if not item.endswith(":"))
+    elif _is_prose(below):
+        yield whole_sentences(" ".join(sentences_of_answer(below)), LAST)
+    ending = dropwhile(lambda block: block.startswith(("|", "#")), reversed(blocks))
+    if last := [*takewhile(_is_prose, ending)][:CLOSING]:
+        yield whole_sentences(" ".join(sentences_of_answer(" ".join(reversed(last)))), LAST)
+
+
+def _outline(text: str, groups: Sequence[tuple[str, list[str]]]) -> Iterator[str]:
+    """Yield the numbered headings of a report, short ones with what stands first below them, or its items.
+
+    Of a report without lists its beginning.
+    """
+    numbered = [*NUMBERED.finditer(text)]
+    if len(numbered) >= OUTLINE:
+        for heading, following in zip(numbered, [*numbered[1:], None], strict=True):
+            title = _as_said(heading[1])
+            if len(title.split()) > SHORT_TITLE:
+                yield whole_sentences(title, ITEM)
+                continue
+            below = text[heading.end() : following.start() if following else None]
+            said = next((each for each in map(_as_said, below.split("\n")) if len(each.split()) >= FEWEST_WORDS), "")
+            yield whole_sentences(": ".join(filter(None, (title, said))), ITEM)
+        return
+    if not groups:
+        yield whole_sentences(text, 2 * ITEM)
     outlined = sum(bool(heading and items) for heading, items in groups) >= OUTLINE
     for heading, items in groups:
         for number, item in enumerate(items[:1] if outlined else items or ("",)):
-            label = heading if number == 0 else ""
-            part = whole_sentences(": ".join(filter(None, (label, item))), ITEM)
-            longer = "; ".join(filter(None, (line, part)))
-            if len(longer) > most:
-                return line or part
-            line = longer
-    return line
+            yield whole_sentences(": ".join(filter(None, ("" if number else heading, item))), ITEM)
+
+
+def _as_said(line: str) -> str:
+    """Return a line of a report without marks, nothing for one that only begins or ends something else."""
+    bare = line.replace("**", "").strip(" #*-")
+    return "" if bare.startswith(("```", "|")) or bare.endswith((":", "：")) else bare
+
+
+def _is_told(block: str) -> bool:
+    """Tell whether a paragraph says anything: a rule, or a path behind a label, does not."""
+    return WORD.search(block) is not None and PATH.fullmatch(block) is None
+
+
+def _is_prose(block: str) -> bool:
+    """Tell whether a paragraph is prose: no list, table, heading, code, or beginning of what follows."""
+    return MARKED.match(block) is None and block[-1:] in ".!。！" and len(block.split()) >= FEWEST_WORDS
 
 
 def _groups(text: str) -> list[tuple[str, list[str]]]:

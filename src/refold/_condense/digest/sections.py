@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._condense.digest.conclusions import decisions, plain, tried, verdicts
-from refold._condense.digest.endings import outcome_lines, rejected_turns, rejections
+from refold._condense.digest.endings import changed_in, outcome_lines, rejected_turns, rejections
 from refold._condense.digest.file_log import CHANGED, READ, FileRecord, file_log
 from refold._condense.digest.findings import other_calls, values
 from refold._condense.digest.guides import GUIDES, guide_rules
@@ -187,16 +187,15 @@ def _own(
     yield Section(TRIED, (*broken, *map(_line_with_words, _newest(over)), *solved), 0.08, newest_first=True)
     stated = state(view) if messages else ()
     done = steps(view, staying, "\n".join(stated)) if messages else ()
-    judged = verdicts(transcript, sound, (*decided, *broken))
-    newest = "\n".join(done[:NEWEST_STEPS])
-    unsaid = tuple(
-        line
-        for line in judged
-        if not (any(plain(line) in each for each in ended) or plain(line).replace("**", "") in newest)
-    )
+    # what an answer says of work that was done is told with its request
+    in_work = turns_in_work(transcript)
+    told = changed_in(transcript) - in_work
+    seen = [message for message in sound if turns[index[message.id]] not in told]
+    judged = verdicts(transcript, seen, (*decided, *broken))
+    known = "\n".join((*ended, *fuller, *done[:NEWEST_STEPS]))
+    unsaid = tuple(line for line in judged if plain(line).replace("**", "") not in known)
     yield Section("Findings of the assistant", unsaid, 0.06, newest_first=True)
     # the work went on in another way where a command failed in an earlier turn; a check that failed says what is wrong
-    in_work = turns_in_work(transcript)
     # also where the output stays, but for tries: a script that is run once, an edit that found no place
     lasting = (end for end in below if not (end.target.once or end.target.looks or end.target.task == WRITE))
     still = [end for end in (*lasting, *wrong) if end.open and (end.target.checks or end.turn in in_work)]
@@ -222,7 +221,9 @@ def _own(
     yield Section(STEPS, done, 0.1, newest_first=True)
     yield Section(STATE, stated, 0.1)
     yield Section(NAMED_DOCUMENT, named_document(view, staying) if messages else (), 0.1)
-    yield Section(REPORTED, reports(view, staying) if messages else (), 0.05, newest_first=True)
+    reported = reports(view, staying) if messages else ()
+    in_words = reports(view, staying, full=True) if reported and in_full else ()
+    yield Section(REPORTED, reported, 0.06, newest_first=True, fuller=in_words)
     yield Section("Answers that stand below", quotes.answers, 0.05, newest_first=True)
 
 

@@ -2,7 +2,8 @@
 
 A tool gives the whole list with each call, as items or as lines of text, or only what changed in it (`merge`), or one
 task a call. An empty list is a list: all on it was finished or dropped. A call that failed changed nothing. Boxes
-in the assistant's words count where no tool keeps a list.
+in the assistant's words count where no tool keeps a list and one of them is ticked: a list without a tick may be what
+is checked each time.
 """
 
 from __future__ import annotations
@@ -198,4 +199,5 @@ def _state(status: object) -> str:
 def _boxes(message: Message) -> tuple[_Task, ...]:
     text = text_of(message)
     boxes = BOX.finditer(text) if "] " in text else ()
-    return tuple(_Task(match[2], one_line(match[2], LENGTH), _state(match[1])) for match in boxes)
+    tasks = tuple(_Task(match[2], one_line(match[2], LENGTH), _state(match[1])) for match in boxes)
+    return tasks if any(task.state in DONE for task in tasks) else ()
