@@ -1,4 +1,4 @@
-from refold._condense.recaps import OF_ITS_TIME
+from refold._condense.recaps import OF_ITS_TIME, SENT_BACK
 from refold.core.messages import texts
 from refold.stages.fit import Fit
 from refold.testing import talk, view_of
@@ -33,7 +33,7 @@ def test_headings_of_what_was_so_when_a_summary_was_written_say_so_too():
     assert "9. Optional Next Step: [as it was then]" in text
 
 
-def test_a_plan_leaves_that_a_later_one_replaces_or_that_the_user_sent_back():
+def test_a_plan_leaves_that_a_later_one_replaces_and_one_that_the_user_sent_back_stands_once():
     first, second = (f"# Plan {name}\n\nStep of {name}." for name in ("one", "two"))
     shown = [f"<proposed_plan>\n{plan}\n</proposed_plan>" for plan in (first, second)]
     begun = ("u: plan it", f"a: {shown[0]}", "u: another", f"a: {shown[1]}")
@@ -41,4 +41,5 @@ def test_a_plan_leaves_that_a_later_one_replaces_or_that_the_user_sent_back():
     assert "Step of one." not in left
     assert left.count("Step of two.") == 1
     sent = compacted(*begun, f"u: IMPLEMENT THIS:\n{second}", "a: x | read(a.py) as c", f"t: c = {BODY * 9}")
-    assert "<proposed_plan>" not in sent
+    assert sent.count(second) == 1
+    assert SENT_BACK in sent

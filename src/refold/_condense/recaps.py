@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from refold._condense.digest.conclusions import plan_of
+from refold._condense.digest.conclusions import PLAN, plan_of
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.turns import turn_ends
 from refold.core._speakers import is_recap, is_turn
@@ -20,9 +20,11 @@ from refold.core.messages import Text
 if TYPE_CHECKING:
     from refold._condense.fit_draft import Draft
 
-__all__ = ["OF_ITS_TIME", "settle_plans", "settle_recaps"]
+__all__ = ["OF_ITS_TIME", "SENT_BACK", "settle_plans", "settle_recaps"]
 
 OF_ITS_TIME = "[The pending work and the next step above are of the time of that summary; what was done since follows.]"
+
+SENT_BACK = "[This plan stands below, where the user sent it back.]"
 
 # Headings of what was so when the summary was written, and what is written behind them.
 OF_A_TIME = re.compile(
@@ -55,15 +57,23 @@ def _marked(text: str) -> str:
 
 
 def settle_plans(draft: Draft) -> None:
-    """Let plans leave that a later plan replaces, or that the user sent back to have them carried out."""
+    """Let plans leave that a later plan replaces, and shorten one that the user sent back to have it carried out."""
     base = draft.base
-    plans = [
-        (at, plan) for at, message in enumerate(base) if message.role == "assistant" and (plan := plan_of(message))
-    ]
-    sent = [(at, own_text(message)) for at, message in enumerate(base) if is_turn(message)] if plans else []
-    draft.drop(
-        at
-        for at, plan in plans
-        if all(isinstance(part, Text) for part in base[at].parts)
-        and (at < plans[-1][0] or any(at < later and plan in text for later, text in sent))
-    )
+    answers = ((at, message) for at, message in enumerate(base) if message.role == "assistant")
+    plans = [(at, plan) for at, message in answers if (plan := _in_one_line(plan_of(message)))]
+    turns = [(at, message) for at, message in enumerate(base) if plans and is_turn(message)]
+    sent = [(at, _in_one_line(own_text(message))) for at, message in turns]
+    draft.drop(at for at, _ in plans[:-1] if all(isinstance(part, Text) for part in base[at].parts))
+    for at, plan in plans:
+        if any(at < later and plan in text for later, text in sent):
+            for part in base[at].parts:
+                if isinstance(part, Text):
+                    draft.annotate(at, part.at, _sent_back)
+
+
+def _sent_back(text: str) -> str:
+    return PLAN.sub(lambda plan: f"<{plan[1]}>\n{SENT_BACK}\n</{plan[1]}>", text)
+
+
+def _in_one_line(text: str) -> str:
+    return " ".join(text.split())
