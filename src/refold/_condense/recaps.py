@@ -15,10 +15,13 @@ from refold._condense.digest.conclusions import PLAN, plan_of
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.turns import turn_ends
 from refold.core._speakers import is_recap, is_turn
-from refold.core.messages import Text
+from refold.core.messages import Reasoning, Text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from refold._condense.fit_draft import Draft
+    from refold.core.messages import Message
 
 __all__ = ["OF_ITS_TIME", "SENT_BACK", "settle_plans", "settle_recaps"]
 
@@ -63,12 +66,23 @@ def settle_plans(draft: Draft) -> None:
     plans = [(at, plan) for at, message in answers if (plan := _in_one_line(plan_of(message)))]
     turns = [(at, message) for at, message in enumerate(base) if plans and is_turn(message)]
     sent = [(at, _in_one_line(own_text(message))) for at, message in turns]
-    draft.drop(at for at, _ in plans[:-1] if all(isinstance(part, Text) for part in base[at].parts))
+    replaced = (at for at, _ in plans[:-1] if all(isinstance(part, Text) for part in base[at].parts))
+    draft.drop(each for at in replaced for each in _with_thoughts(base, at))
     for at, plan in plans:
         if any(at < later and plan in text for later, text in sent):
             for part in base[at].parts:
                 if isinstance(part, Text):
                     draft.annotate(at, part.at, _sent_back)
+
+
+def _with_thoughts(base: Sequence[Message], at: int) -> Iterator[int]:
+    """Yield the place of an answer, and before it those of what was thought for it: one does not stand without it."""
+    yield at
+    while (
+        at > 0 and base[at - 1].role == "assistant" and all(isinstance(each, Reasoning) for each in base[at - 1].parts)
+    ):
+        at -= 1
+        yield at
 
 
 def _sent_back(text: str) -> str:
