@@ -65,11 +65,11 @@ def settle_plans(draft: Draft) -> None:
     answers = ((at, message) for at, message in enumerate(base) if message.role == "assistant")
     plans = [(at, plan) for at, message in answers if (plan := _in_one_line(plan_of(message)))]
     turns = [(at, message) for at, message in enumerate(base) if plans and is_turn(message)]
-    sent = [(at, _in_one_line(own_text(message))) for at, message in turns]
+    returned = [(at, _in_one_line(own_text(message))) for at, message in turns]
     replaced = (at for at, _ in plans[:-1] if all(isinstance(part, Text) for part in base[at].parts))
     draft.drop(each for at in replaced for each in _with_thoughts(base, at))
     for at, plan in plans:
-        if any(at < later and plan in text for later, text in sent):
+        if any(at < later and plan in text for later, text in returned):
             for part in base[at].parts:
                 if isinstance(part, Text):
                     draft.annotate(at, part.at, _sent_back)

@@ -94,14 +94,14 @@ def _continued(view: View, request: Message, room: int) -> tuple[str, ...]:
     """Return what a turn that only says to go on agrees to, and the request that it goes on with."""
     transcript = view.transcript
     question, asking = question_before(transcript, request)
-    asked = with_lead(question, asking) if asking else question
+    in_words = with_lead(question, asking) if asking else question
     if not goes_on(request):
-        answers = (entry(f'it answers the assistant: "{asked}"'),) if asked else ()
+        answers = (entry(f'it answers the assistant: "{in_words}"'),) if in_words else ()
         return (*answers, *_leading_to(view, request))
     turns = turn_numbers(transcript)
     lines: list[str] = []
-    if asked:
-        lines.append(entry(f'it agrees to what the assistant said: "{asked}"'))
+    if in_words:
+        lines.append(entry(f'it agrees to what the assistant said: "{in_words}"'))
     before = transcript.messages[: transcript.index.get(request.id, 0)]
     asking = (each for each in reversed(before) if each.id in turns and not goes_on(each))
     earlier = next((each for each in asking if not question_before(transcript, each)[0]), None)

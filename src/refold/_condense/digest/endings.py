@@ -265,8 +265,8 @@ def outcome_lines(transcript: Transcript, staying: Sequence[Message], *, full: b
         request = _request_line(transcript, each, FULL if full else 1)
         if each.rejection and _is_in_part(each.rejection):
             outcome = _outcome(each, full=full and not stays)
-            said = one_line(own_text(each.rejection), QUOTED)
-            lines.append(f"{request} → {outcome} (user turn {each.rejected_in} to that: {said})")
+            words = one_line(own_text(each.rejection), QUOTED)
+            lines.append(f"{request} → {outcome} (user turn {each.rejected_in} to that: {words})")
         elif each.rejection:
             how = _how_rejected(each.rejection, "its answer was rejected in")
             lines.append(f"{request} → {how} user turn {each.rejected_in}")

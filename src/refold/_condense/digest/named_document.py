@@ -169,13 +169,13 @@ def _as_lines(lines: Sequence[str], staying: Sequence[Message]) -> tuple[str, ..
 
 def _with_content(lines: Sequence[str]) -> list[str]:
     """Return lines without the headings behind which the next one of their level or above follows at once."""
-    kept: list[str] = []
+    lasting: list[str] = []
     for line in reversed(lines):
         heading = HEADING.match(line)
-        below = HEADING.match(kept[-1]) if kept else None
-        if heading is None or (kept and (below is None or len(below[1]) > len(heading[1]))):
-            kept.append(line)
-    return kept[::-1]
+        below = HEADING.match(lasting[-1]) if lasting else None
+        if heading is None or (lasting and (below is None or len(below[1]) > len(heading[1]))):
+            lasting.append(line)
+    return lasting[::-1]
 
 
 def _texts(message: Message) -> Iterator[str]:

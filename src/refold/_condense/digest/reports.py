@@ -225,7 +225,7 @@ def _unescaped(text: str) -> str:
 
 def _conclusions(text: str, groups: Sequence[tuple[str, list[str]]]) -> Iterator[str]:
     """Yield the conclusions of a report, the most telling first."""
-    blocks = [*filter(_is_told, map(str.strip, text.split("\n\n")))]
+    blocks = [*filter(_says_something, map(str.strip, text.split("\n\n")))]
     sentences = sentences_of_answer(" ".join(takewhile(_is_prose, blocks)))
     opening = [each for each in sentences if tells(each)]
     if opening and not (OPENS.match(opening[0]) or text.startswith("#")):
@@ -252,13 +252,13 @@ def _outline(text: str, groups: Sequence[tuple[str, list[str]]]) -> Iterator[str
     numbered = [*NUMBERED.finditer(text)]
     if len(numbered) >= OUTLINE:
         for heading, following in zip(numbered, [*numbered[1:], None], strict=True):
-            title = _as_said(heading[1])
+            title = _bare(heading[1])
             if len(title.split()) > SHORT_TITLE:
                 yield whole_sentences(title, ITEM)
                 continue
             below = text[heading.end() : following.start() if following else None]
-            said = next((each for each in map(_as_said, below.split("\n")) if len(each.split()) >= FEWEST_WORDS), "")
-            yield whole_sentences(": ".join(filter(None, (title, said))), ITEM)
+            first = next((each for each in map(_bare, below.split("\n")) if len(each.split()) >= FEWEST_WORDS), "")
+            yield whole_sentences(": ".join(filter(None, (title, first))), ITEM)
         return
     if not groups:
         yield whole_sentences(text, 2 * ITEM)
@@ -268,13 +268,13 @@ def _outline(text: str, groups: Sequence[tuple[str, list[str]]]) -> Iterator[str
             yield whole_sentences(": ".join(filter(None, ("" if number else heading, item))), ITEM)
 
 
-def _as_said(line: str) -> str:
+def _bare(line: str) -> str:
     """Return a line of a report without marks, nothing for one that only begins or ends something else."""
     bare = line.replace("**", "").strip(" #*-")
     return "" if bare.startswith(("```", "|")) or bare.endswith((":", "：")) else bare
 
 
-def _is_told(block: str) -> bool:
+def _says_something(block: str) -> bool:
     """Tell whether a paragraph says anything: a rule, or a path behind a label, does not."""
     return WORD.search(block) is not None and PATH.fullmatch(block) is None
 

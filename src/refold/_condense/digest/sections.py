@@ -189,9 +189,9 @@ def _own(
     done = steps(view, staying, "\n".join(stated)) if messages else ()
     # what an answer says of work that was done is told with its request
     in_work = turns_in_work(transcript)
-    told = changed_in(transcript) - in_work
-    seen = [message for message in sound if turns[index[message.id]] not in told]
-    judged = verdicts(transcript, seen, (*decided, *broken))
+    with_changes = changed_in(transcript) - in_work
+    without = [message for message in sound if turns[index[message.id]] not in with_changes]
+    judged = verdicts(transcript, without, (*decided, *broken))
     known = "\n".join((*ended, *fuller, *done[:NEWEST_STEPS]))
     unsaid = tuple(line for line in judged if plain(line).replace("**", "") not in known)
     yield Section("Findings of the assistant", unsaid, 0.06, newest_first=True)
