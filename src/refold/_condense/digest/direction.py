@@ -16,6 +16,7 @@ from refold._condense.digest.agreement import goes_on, only_delivers
 from refold._condense.digest.announcements import SENTENCE, whole_sentences
 from refold._condense.digest.definitions import is_prose
 from refold._condense.digest.file_log import file_log
+from refold._condense.digest.open_items import base_name
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.turns import turn_numbers
 from refold._condense.file_views import is_scratch, visible_lines
