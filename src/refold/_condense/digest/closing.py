@@ -93,8 +93,8 @@ def _answered(transcript: Transcript, request: Message) -> bool:
 def _continued(view: View, request: Message, room: int) -> tuple[str, ...]:
     """Return what a turn that only says to go on agrees to, and the request that it goes on with."""
     transcript = view.transcript
-    question, asking = question_before(transcript, request)
-    in_words = with_lead(question, asking) if asking else question
+    question, speaker = question_before(transcript, request)
+    in_words = with_lead(question, speaker) if speaker else question
     if not goes_on(request):
         answers = (entry(f'it answers the assistant: "{in_words}"'),) if in_words else ()
         return (*answers, *_leading_to(view, request))

@@ -262,10 +262,10 @@ def _outline(text: str, groups: Sequence[tuple[str, list[str]]]) -> Iterator[str
         return
     if not groups:
         yield whole_sentences(text, 2 * ITEM)
-    outlined = sum(bool(heading and items) for heading, items in groups) >= OUTLINE
-    for heading, items in groups:
+    outlined = sum(bool(label and items) for label, items in groups) >= OUTLINE
+    for label, items in groups:
         for number, item in enumerate(items[:1] if outlined else items or ("",)):
-            yield whole_sentences(": ".join(filter(None, ("" if number else heading, item))), ITEM)
+            yield whole_sentences(": ".join(filter(None, ("" if number else label, item))), ITEM)
 
 
 def _bare(line: str) -> str:
