@@ -83,7 +83,8 @@ class PassageIndex:
     def best(self, query: str, among: Callable[[int], bool] = lambda _: True) -> list[Passage]:
         """Return the best passage of each text that holds a word of a query or is named by one, best first.
 
-        Only such texts are returned as are `among` those to be found; the others count for what is rare.
+        Only such texts are returned as are `among` those to be found; the others count for what is rare, and for what
+        an earlier one has: whoever asks has them in front of them.
         """
         words = WORD.findall(query)
         weights: dict[str, float] = {}
@@ -99,14 +100,16 @@ class PassageIndex:
         passages: dict[int, Passage] = {}
         near = {at for place in scores for at in (place - 1, place, place + 1)}
         for place in sorted(near.union(self._starts[number] for number in whole_texts)):
-            if not 0 <= place < len(self._passages) or not among(number := self._passages[place][0]):
+            if not 0 <= place < len(self._passages):
                 continue
+            number = self._passages[place][0]
             neighbors = [scores.get(at, 0.0) for at in (place - 1, place + 1) if self._same_text(at, number)]
             score = scores.get(place, 0.0) + NEIGHBOR * max(neighbors, default=0.0) + whole_texts.get(number, 0.0)
             score *= self._weights[number]
             if score > 0 and (number not in passages or score > passages[number].score):
                 passages[number] = Passage(number, self._passages[place][1], score)
-        return self._varied(sorted(passages.values(), key=_order), worths)
+        ranked = self._varied(sorted(passages.values(), key=_order), worths)
+        return [passage for passage in ranked if among(passage.text)]
 
     def _varied(self, ranked: list[Passage], worths: dict[str, float]) -> list[Passage]:
         """Return texts in the order of their scores, but the first so that each adds to those before it."""
