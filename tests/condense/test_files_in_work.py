@@ -258,6 +258,11 @@ def test_a_few_signs_do_not_stand_alone():
     ]
 
 
+def test_a_folder_that_a_tool_lists_is_no_file():
+    listing = "\n".join(f"/home/me/prices/part_{n}.py" for n in range(1_500))
+    assert not blocks(compacted(session(("read_file", {"path": "/home/me/prices"}, listing))))
+
+
 def test_nothing_is_written_for_a_small_goal_or_where_no_file_was_touched():
     assert FILES_IN_WORK not in texts(compacted(session(read()), budget=3_500))
     assert FILES_IN_WORK not in texts(compacted(session(after=12)))

@@ -104,6 +104,7 @@ LONGEST = 400  # characters of a line that is worth its place
 FEWEST = 4  # lines of a file, with marks for gaps, that are worth its name and its fence
 BETWEEN, SHORT = 2, 50  # lines, and characters of them, that are taken along between two that are chosen
 SAYS = 30  # characters of a stretch of lines that is worth the marks around it
+LISTED = 20  # lines of an output that show whether it lists a folder
 ROUNDS = 3  # of choosing others in place of stretches that say less
 BEGINNING = 3  # words of a line: one among them that forbids or obliges makes it an order
 READER = re.compile(r"\b(?:you|your|agents?|assistants?|model|claude|codex)\b", re.I)
@@ -415,7 +416,8 @@ def touched_last(transcript: Transcript) -> FilesInWork:
         for result in message.results:
             call = calls.get(result.call_id or result.name)
             if call is not None and took_effect(call, result):
-                for event in (*changes_of(call), *scripts.ran(call), *excerpts_in(call, result)):
+                excerpts = (each for each in excerpts_in(call, result) if not _lists_a_folder(each))
+                for event in (*changes_of(call), *scripts.ran(call), *excerpts):
                     moved = touched.pop(names.of(event.source), []) if isinstance(event, FileMoved) else None
                     name = names.of(event.path)
                     before = touched.pop(name, [])  # the file touched last comes last
@@ -434,6 +436,12 @@ def touched_last(transcript: Transcript) -> FilesInWork:
     touched_in = [turns[state.at] for state in files.values()]
     in_use = [1.0 if turn in working else BY_THE_WAY if turn in rejected else READ_BEFORE for turn in touched_in]
     return FilesInWork(files, lately, len(transcript), in_use)
+
+
+def _lists_a_folder(excerpt: Excerpt) -> bool:
+    """Tell whether what a call reads is a folder, of which its tool lists the files."""
+    inside = f"{excerpt.path.rstrip('/')}/"
+    return any(line is not None and line.lstrip().startswith(inside) for line in excerpt.visible.lines[:LISTED])
 
 
 def _newest(events: Sequence[tuple[int, Change | Excerpt]]) -> Sequence[tuple[int, Change | Excerpt]]:

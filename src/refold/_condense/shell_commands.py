@@ -23,6 +23,11 @@ LONGEST = 2_000  # characters of a command that are looked at; a longer one is a
 PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.M)
 RANGE = re.compile(r"^(\d+)(?:,(\d+|\$))?p$")
 COMMENT = re.compile(r"^\s*#.*$", re.M)
+GET_CONTENT = re.compile(  # of PowerShell, where a backslash is a part of a path
+    r"\s*Get-Content(?: -(?:Raw|Path|LiteralPath|Encoding \w+))*"
+    r"(?: ['\"]([^'\"$*]+)['\"]| ([^-\s'\"$*|;&][^\s'\"$*|;&]*))(?: -(?:Raw|Encoding \w+))*\s*",
+    re.I,
+)
 SHOWS = re.compile(r"\s*(?:cd \S+ && )?(?:cat|nl|head|sed) ")
 SHOWS_PARTS = re.compile(r"\s*(?:cd \S+ (?:&&|;) )?(?:cat|nl|head|sed|tail|grep|rg) ")
 AT_END = 1_000_000  # stands for the first line of a part at the end of a file
@@ -79,7 +84,9 @@ def patched_files(text: str) -> tuple[str, ...]:
 
 
 def read_by(command: str) -> tuple[str, int, int | None] | None:
-    """Return path, first line and the line after the last that `cat`, `head` or `sed -n` show; else None."""
+    """Return path, first line and the line after the last that `cat`, `head`, `sed -n` or `Get-Content` show."""
+    if powershell := GET_CONTENT.fullmatch(command):
+        return powershell[1] or powershell[2], 1, None
     folder, words = _plain(command) if SHOWS.match(command) else ("", [])
     read = _read(words)
     return None if read is None or is_odd(read[0]) else (joined(folder, read[0]), *read[1:])

@@ -321,3 +321,36 @@ def test_an_edit_that_nothing_answers_says_so_until_a_later_one_is_answered():
     assert [record.line for record in file_log(talk(f"u: {told}", "u: on"))] == [told.partition("\n- ")[2]]
     again = talk(*lines, "a: x | edit(a.py) as c3", "t: c3 = ok")
     assert [record.line for record in file_log(again)] == ["a.py (3 edits, turn 2)"]
+
+
+def names_told(*lines):
+    """Return what the log says that edits added to each file."""
+    records = file_log(talk("u: go", *lines))
+    return {record.path: [name for name, _ in record.names] for record in records if record.changed}
+
+
+def writes(path, text):
+    return f"a: x | write({json.dumps({'path': path, 'content': text})}) as w{len(text)}", f"t: w{len(text)} = ok"
+
+
+def test_comments_of_code_and_of_settings_are_no_names_that_a_file_adds_and_headings_of_a_text_are():
+    text = "# Collect all events\nx = 1\n"
+    for path in ("run.py", ".gitignore", ".env"):
+        assert names_told(*writes(path, text)) == {path: []}
+    assert names_told(*writes("notes.md", text)) == {"notes.md": ["Collect all events"]}
+
+
+def test_a_file_that_is_written_anew_adds_only_what_was_not_read_in_it():
+    before = ("a: x | read(store.rs) as r", "t: r = struct Store {}\nfn load() {}")
+    after = "struct Store {}\nstruct Limits {}\nfn load() {}\nfn check() {}\nmod tests {\n    fn it_loads() {}\n}\n"
+    assert names_told(*before, *writes("store.rs", after)) == {"store.rs": ["Limits", "check"]}
+
+
+def test_of_many_names_the_first_of_the_newest_turn_are_told_and_what_a_file_keeps_for_itself_last():
+    text = "".join(f"def {name}(): ...\n" for name in ("_own", "first", "second", "third", "fourth", "fifth"))
+    assert names_told(*writes("a.py", text)) == {"a.py": ["first", "second", "third", "fourth"]}
+
+
+def test_a_file_that_powershell_shows_was_read():
+    read = 'a: x | shell({"command": "Get-Content -LiteralPath app\\\\[slug]\\\\page.tsx"}) as c'
+    assert [record.line for record in file_log(talk("u: go", read, "t: c = x"))] == ["app\\[slug]\\page.tsx"]

@@ -358,3 +358,19 @@ def test_the_work_for_the_phrases_of_files_grows_as_their_number_and_not_as_its_
 
     calls(20)  # loads what is loaded once
     assert calls(400) < 6 * calls(100)
+
+
+def test_what_was_said_before_an_edit_that_has_no_word_of_it_is_not_what_the_edit_did():
+    said = "Now let me create a fix on a new branch and then go on with the remaining tasks:"
+    assert phrased(edit("a.py"), said=said) == {"a.py": "last edit `begin(index)`"}
+
+
+def test_two_announcements_in_the_same_words_are_told_once():
+    edits = [
+        json.dumps({"file_path": "a.py", "old_string": old, "new_string": new})
+        for old, new in (("x\ny\n", MORE), (MORE, "x\ny\n"))
+    ]
+    said = ("update the scan and the index calls of names", "update the index calls of the names")
+    lines = (line for n in range(2) for line in (f"a: Now {said[n]}: | edit({edits[n]}) as c{n}", f"t: c{n} = ok"))
+    (record,) = file_log(talk("u: go", *lines))
+    assert record.phrase == said[1]

@@ -7,6 +7,22 @@ from refold.core.messages import Text, ToolCall, ToolResult
 from refold.testing import talk, view_of
 
 
+def read_twice(path, text):
+    """Return lines in which the assistant reads a file two times."""
+    return [line for n in "12" for line in (f"a: x | read({path}) as r{n}", f"t: r{n} = {text}")]
+
+
+def write(path, content):
+    """Return lines in which the assistant writes a file."""
+    return f"a: x | write({json.dumps({'path': path, 'content': content})}) as w", "t: w = ok"
+
+
+def listed(*lines):
+    """Return the list of identifiers of a conversation."""
+    transcript = talk("u: go", *lines)
+    return grouped(ledger(view_of(transcript), transcript.messages))
+
+
 def test_paths_dotted_names_compound_names_ids_and_numbers_are_identifiers_and_plain_words_are_not():
     text = "see src/store.py and store.load_items or camelCase, port 8080, id 3fa85c1 and HTTPServer; the plain words"
     assert atoms_in(text) == {"src/store.py", "store.load_items", "camelCase", "8080", "3fa85c1", "HTTPServer"}
@@ -17,6 +33,8 @@ def test_what_the_assistant_used_comes_before_what_a_tool_only_showed():
         "u: go",
         "a: calling load_items in src/store.py | read(src/store.py) as c",
         "t: c = load_items other_name yet_another src/store.py",
+        "a: again | read(src/store.py) as d",
+        "t: d = other_name yet_another",
     )
     found = [atom.text for atom in ledger(view_of(transcript), transcript.messages)]
     assert set(found[:2]) == {"load_items", "src/store.py"}
@@ -24,26 +42,24 @@ def test_what_the_assistant_used_comes_before_what_a_tool_only_showed():
 
 
 def test_what_stands_in_kept_text_is_not_listed():
-    transcript = talk("u: go", "a: | read(a.py) as c", "t: c = load_items other_name")
+    transcript = talk("u: go", *write("a.py", "load_items other_name"))
     found = {atom.text for atom in ledger(view_of(transcript), transcript.messages, ["load_items is here"])}
     assert "other_name" in found
     assert "load_items" not in found
 
 
 def test_identifiers_are_grouped_by_where_they_were_last_seen():
-    transcript = talk("u: go", "a: looking | read(a.py) as c", "t: c = name_one name_two name_three name_four")
-    lines = grouped(ledger(view_of(transcript), transcript.messages))
+    lines = listed(*read_twice("a.py", "name_one name_two name_three name_four"))
     assert "a.py: name_one, name_two, name_four, name_three" in lines
 
 
 def test_identifiers_are_grouped_by_what_they_are():
-    transcript = talk(
-        "u: go",
+    lines = listed(
         "a: see https://example.com/a and port 8080, config_name in ./src/a.py and ~/.config/b.toml, commit 3fa85c1 "
-        "and/or nothing | bash(ls) as c",
-        "t: c = \x1b[31mL10\x1b[0m Chunk ID: 5a3f2b",
+        "and/or nothing | bash(curl https://example.com/a) as c",
+        "t: c = \x1b[31mL10\x1b[0m Chunk ID: 5a3f2b config_name",
+        "a: so config_name it is",
     )
-    lines = grouped(ledger(view_of(transcript), transcript.messages))
     assert lines == (
         "paths: src/a.py, ~/.config/b.toml",
         "names in messages: config_name",
@@ -64,19 +80,17 @@ def test_numbers_that_nothing_names_are_not_listed_and_of_one_name_only_five():
 
 def test_of_a_series_only_five_members_are_listed():
     tasks = " ".join(f"TASK-{number}" for number in range(1, 12))
-    transcript = talk("u: go", f"a: {tasks} and OTHER-7 are left")
-    assert grouped(ledger(view_of(transcript), transcript.messages)) == (
-        "names in messages: TASK-1, TASK-2, TASK-3, TASK-4, TASK-5, OTHER-7",
+    assert listed(*read_twice("a.md", f"{tasks} and OTHER-7"))[1:] == (
+        "a.md: TASK-1, TASK-2, TASK-3, TASK-4, TASK-5, OTHER-7",
     )
 
 
 def test_ids_numbers_and_addresses_that_only_tools_showed_are_not_listed():
     shown = "see https://example.test/page, commit 2f3e4d5c6b and port: 8471"
     transcript = talk("u: go", "a: | read(a.py) as c", f"t: c = {shown}", "a: | read(b.py) as d", f"t: d = {shown}")
-    listed = grouped(ledger(view_of(transcript), transcript.messages))
-    assert not any(line.startswith(("ids", "numbers", "addresses")) for line in listed)
-    said = talk("u: go", f"a: {shown}")
-    assert grouped(ledger(view_of(said), said.messages)) == (
+    lines = grouped(ledger(view_of(transcript), transcript.messages))
+    assert not any(line.startswith(("ids", "numbers", "addresses")) for line in lines)
+    assert listed(f"a: {shown}", f"a: {shown}") == (
         "addresses: https://example.test/page",
         "ids: commit 2f3e4d5c6b",
         "numbers: port 8471",
@@ -89,8 +103,8 @@ def test_of_two_paths_one_of_which_ends_in_the_other_the_longer_is_listed():
 
 
 def test_an_address_is_written_only_with_the_scheme_that_it_had():
-    transcript = talk("u: go", "a: load file://hooks.js from http://localhost.test/a")
-    assert grouped(ledger(view_of(transcript), transcript.messages)) == ("addresses: http://localhost.test/a",)
+    said = "a: load file://hooks.js from http://localhost.test/a"
+    assert listed(said, said) == ("addresses: http://localhost.test/a",)
 
 
 def test_a_list_that_was_read_back_is_written_again_as_it_was():
@@ -150,6 +164,8 @@ def test_rests_of_words_settings_of_calls_and_names_that_only_a_search_showed_ar
         'a: x | read({"path": "a.py", "max_lines": 2000}) as c | web_search("how") as d',
         "t: c = load_items essageIndex messageIndex a.b.c",
         "t: d = someName someName",
+        'a: y | read({"path": "a.py"}) as e',
+        "t: e = load_items messageIndex",
         "a: I use max_lines 2000 here, max_lines 2000.",
     )
     text = "\n".join(grouped(ledger(view_of(transcript), transcript.messages)))
@@ -190,8 +206,7 @@ def test_a_command_is_no_heading_of_the_names_that_it_showed():
 
 
 def test_a_name_that_stands_alone_of_its_file_is_told_with_it_and_read_back_so():
-    transcript = talk("u: go", "a: looking | read(src/store.py) as c", "t: c = load_items other_name")
-    lines = grouped(ledger(view_of(transcript), transcript.messages))
+    lines = listed(*read_twice("src/store.py", "load_items other_name"))
     assert lines == ("paths: src/store.py", "names: load_items (store.py), other_name (store.py)")
     assert ungrouped(lines[1:]) == (("load_items", "store.py"), ("other_name", "store.py"))
     assert ungrouped(["names in commands and their output: name_one", "names in messages: name_two"]) == (
@@ -201,7 +216,11 @@ def test_a_name_that_stands_alone_of_its_file_is_told_with_it_and_read_back_so()
 
 
 def test_what_only_the_text_of_a_file_showed_is_no_path_and_no_member_of_a_variable_of_one_letter():
-    shown = ("a: x | read(a.py) as c", "t: c = from lib/other.py: a.store m.sep store.load_items")
+    shown = (
+        "a: x | read(a.py) as c",
+        "t: c = from lib/other.py: a.store m.sep x",
+        *read_twice("a.py", "store.load_items"),
+    )
     transcript = talk("u: go", *shown)
     assert {atom.text for atom in ledger(view_of(transcript), transcript.messages)} == {"a.py", "store.load_items"}
     used = talk("u: go", *shown, "a: `m.sep` of lib/other.py is it.")
@@ -217,8 +236,9 @@ def test_names_that_only_programs_for_one_look_have_are_not_listed_nor_those_of_
         "t: c = navShadow shownRow",
         f"a: `load_rows` is slow, useEffect and toLowerCase are not. | browser_evaluate({script}) as d",
         "t: d = navShadow shownRow",
+        *read_twice("a.py", "load_rows useEffect"),
     )
-    assert {atom.text for atom in ledger(view_of(transcript), transcript.messages)} == {"load_rows"}
+    assert {atom.text for atom in ledger(view_of(transcript), transcript.messages)} == {"a.py", "load_rows"}
 
 
 def test_bare_names_of_a_listing_are_not_listed_nor_are_paths_of_a_command_too_long_to_tell():
@@ -235,3 +255,27 @@ def test_bare_names_of_a_listing_are_not_listed_nor_are_paths_of_a_command_too_l
     found = {atom.text for atom in ledger(view_of(transcript), transcript.messages)}
     assert {"src/lock_file.yml", "strategy.go"} <= found
     assert found.isdisjoint({"docs.yml", "vale.yml", "web/page.py"})
+
+
+def test_a_name_is_listed_that_was_used_or_shown_twice_and_not_one_that_a_tool_showed_once_or_words_alone_have():
+    once = ("a: I look for saved_rows. | read(a.py) as c", "t: c = load_rows")
+    assert listed(*once) == ("paths: a.py",)
+    assert listed(*once, *read_twice("a.py", "load_rows")) == ("paths: a.py", "names: load_rows (a.py)")
+    assert listed(*write("b.py", "def load_rows")) == ("paths: b.py", "names: load_rows (b.py)")
+
+
+def test_names_of_fields_in_json_and_what_new_code_only_calls_are_not_listed():
+    answer = json.dumps({"gists_url": 1, "repos_url": "load_rows"})
+    found = "".join(listed(*read_twice("a.json", answer), *write("b.py", "item_count = to_fixed(9)")))
+    names = ("load_rows", "item_count", "gists_url", "repos_url", "to_fixed")
+    assert [name for name in names if name in found] == ["load_rows", "item_count"]
+
+
+@pytest.mark.parametrize("words", ["imutáveis/estáticos", "68.0/68.0", "main...origin/main", "actions/cache@v4"])
+def test_words_with_a_slash_that_are_no_path_are_not_listed(words):
+    assert listed(f"a: see {words}") == ()
+
+
+def test_the_rest_of_a_path_with_blanks_is_not_listed():
+    call = json.dumps({"path": "/Volumes/A disk/app/main.py"})
+    assert "disk/app/main.py" not in "".join(listed(f"a: x | read({call}) as c", "t: c = x"))

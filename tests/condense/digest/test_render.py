@@ -8,6 +8,8 @@ WORK = talk(
     "u: Mend the store in src/store.py. Never touch the vault.",
     "a: I read it because the bug is in load_items. | read(src/store.py) as c1",
     "t: c1 = def load_items():\n    return item_count",
+    "a: again | read(src/store.py) as c0",
+    "t: c0 = item_count",
     "a: changing it | edit(src/store.py) as c2",
     "t: c2 = done",
     'a: testing | bash({"command": "pytest -q"}) as c3',
@@ -128,6 +130,8 @@ def test_a_file_whose_path_stands_in_another_line_is_named_shortly_beside_its_id
         "u: go",
         "a: looking | read(src/deep/store.py) as c1",
         "t: c1 = name_one name_two name_three name_four name_five",
+        "a: again | read(src/deep/store.py) as c2",
+        "t: c2 = name_one name_two name_three name_four name_five",
         "u: go on",
     )
     found = sections(digest_text(view_of(work, window=20_000), work.messages[:-1]))
@@ -211,6 +215,9 @@ def test_files_of_the_same_name_keep_their_paths_beside_their_identifiers():
         "t: c1 = name_one name_two name_three name_four name_five",
         "a: and | read(src/two/index.ts) as c2",
         "t: c2 = other_one other_two other_three other_four other_five",
+        "a: again | read(src/one/index.ts) as c3 | read(src/two/index.ts) as c4",
+        "t: c3 = name_one name_two name_three name_four name_five",
+        "t: c4 = other_one other_two other_three other_four other_five",
         "u: go on",
     )
     found = sections(digest_text(view_of(work, window=20_000), work.messages[:-1]))
@@ -247,9 +254,13 @@ def test_the_heads_of_identifiers_are_names_of_files_on_windows_too():
     names = " ".join(f"load_items{n}(save_items{n})" for n in range(4))
     path = json.dumps({"path": "D:\\shop\\src\\store.py"})
     transcript = talk(
-        "u: go", f"a: x | edit({path}) as c0", "t: c0 = ok", f"a: x | read({path}) as c1", f"t: c1 = {names}", "u: on"
+        "u: go",
+        f"a: x | edit({path}) as c0",
+        "t: c0 = ok",
+        *(line for n in "12" for line in (f"a: x | read({path}) as c{n}", f"t: c{n} = {names}")),
+        "u: on",
     )
-    text = digest_text(view_of(transcript), transcript.messages[1:5])
+    text = digest_text(view_of(transcript), transcript.messages[1:7])
     assert "\n- store.py: " in text
 
 

@@ -32,7 +32,7 @@ from refold._condense.text_calls import text_result
 from refold.core.messages import ToolCall, ToolResult, memoized
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Sequence
 
     from refold.core.transcript import Transcript
 
@@ -153,6 +153,8 @@ def file_log(transcript: Transcript) -> tuple[FileRecord, ...]:
             log.unanswered = bool(results and call.call_id) and result is None
             if result is None or took_effect(call, result):
                 log.take(call, tuple(edit.path for edit in scripts.ran(call)))
+                if result is not None and (ref := reads(call)):
+                    log.read_outputs.setdefault(log.names.of(ref.path), []).append(result)
             if result is not None and AGENTS.search(plain_name(call.name)):
                 log.reported(result)
     return _without_common_names(log.with_phrases(transcript))
@@ -165,11 +167,15 @@ def _without_common_names(records: Collection[FileRecord]) -> tuple[FileRecord, 
     """
     files = Counter((is_prose(record.path), name) for record in records for name, _ in record.names)
     return tuple(
-        replace(
-            record, names=tuple(each for each in record.names if files[is_prose(record.path), each[0]] == 1)[-NAMES:]
-        )
+        replace(record, names=_chosen([each for each in record.names if files[is_prose(record.path), each[0]] == 1]))
         for record in records
     )
+
+
+def _chosen(names: Sequence[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    """Return the names that tell most: of the newest turns, then the first of a turn; private ones come last."""
+    best = sorted(names, key=lambda each: (-each[1], each[0].startswith("_")))[:NAMES]
+    return tuple(each for each in names if each in best)
 
 
 class _Defined(Struct, frozen=True):
@@ -194,6 +200,7 @@ class _Log:
         self.unanswered = False  # whether nothing answers the call that is taken
         self.work: dict[str, FileWork] = {}  # of files that calls of this transcript changed, by name
         self.new_names: set[str] = set()  # names of files that were created, and may be deleted again
+        self.read_outputs: dict[str, list[ToolResult]] = {}  # what was read of files, by name
 
     def take(self, call: ToolCall, by_scripts: tuple[str, ...]) -> None:
         """Note what a call did: what it reads, what it writes, also by scripts that it runs, and what it deletes."""
@@ -298,7 +305,11 @@ class _Log:
             for name, turn in record.names
             if name not in defined.removed and (name in defined.added or not defined.anew)
         }
-        return (*stay.items(), *((name, self.turn) for name in defined.added if name not in stay))
+        before = (
+            self.read_outputs.get(self.names.of(path), ()) if defined.anew else ()
+        )  # what is written anew was there
+        added = [each for each in defined.added if each not in stay and not any(each in one.text for one in before)]
+        return (*stay.items(), *((name, self.turn) for name in added))
 
     def _came(self, path: str, source: str) -> None:
         """Note that a file is a copy of another one now, or was downloaded where there is none."""

@@ -30,7 +30,7 @@ from refold.core._speakers import is_turn
 from refold.core.messages import memoized
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence, Set
 
     from refold.core.messages import Message
     from refold.core.transcript import Transcript
@@ -125,6 +125,9 @@ LEAD_IN = re.compile(
     r"we need to|(?:now )?we can)\s+(?:now |also |first |then |just )?)?",
     re.I,
 )
+PARTS = re.compile(r"[A-Z][a-z]{3,}|[a-z]{4,}|[A-Z]{4,}")  # words, also within names of code
+SAME = 0.7  # of the words of a phrase, more of which stand in another one
+BORNE_OUT = 8  # what was said before an edit has at least one of its words in so many
 CODE = re.compile(r"`[^`]+`|\w[._/]\w|[a-z][A-Z]|\w\(")  # what tells a name of code
 NO_CODE = re.compile(
     r"(?:/[/*]|#|\*|--|<!--|import\b|from\b|package\b|use\b|[\W_]*$)"
@@ -413,7 +416,7 @@ def _places(work: FileWork) -> str:
             names[name] = None
     if not names:
         return ""
-    places = f"edits at {', '.join(f'`{name}`' for name in [*names][-PLACES:])}"
+    places = f"edits at {', '.join(_quoted(name.strip('`')) for name in [*names][-PLACES:])}"
     last = _last_line(work)
     both = f"{places}; {last}"
     return both if last and len(both) <= LONGEST + BEGINNING else places
@@ -578,10 +581,46 @@ def _announced(transcript: Transcript, work: FileWork, bases: Counter[str]) -> d
     """Return what the assistant said before edits of a file that it does to it, each with its turn, newest first."""
     turns = turns_at(transcript)
     by_turn: dict[str, int] = {}
+    changed = _changed_words(work)
     for position in reversed(work.positions[-EDITS_BACK:]):
-        if phrase := _announcement_before(transcript, work.path, position, bases):
-            by_turn.setdefault(phrase, turns[position])
+        phrase = _announcement_before(transcript, work.path, position, bases)
+        if not phrase or not _is_borne_out(phrase, work.path, changed):
+            continue
+        if not any(_says_the_same(phrase, each) for each in by_turn):
+            by_turn[phrase] = turns[position]
     return by_turn
+
+
+def _changed_words(work: FileWork) -> frozenset[str]:
+    """Return the words of the lines that edits of a file changed, and of the names that stand around them."""
+    texts = (
+        text[:LOOKED_AT]
+        for change in work.changes
+        for text in ((change.old, change.new) if isinstance(change, TextReplaced) else (change.text,))
+    )
+    return frozenset(word for text in texts for word in _content_words(text))
+
+
+def _content_words(text: str) -> set[str]:
+    """Return the words of a text that tell what it is about, those within names of code, too."""
+    return {word for part in PARTS.findall(text) if (word := part.lower().removesuffix("s")) not in DONE}
+
+
+def _is_borne_out(phrase: str, path: str, changed: Set[str]) -> bool:
+    """Tell whether what was said before edits is about them: they have words of it.
+
+    A reason need not have any, nor what is said in another language than that of the code.
+    """
+    if phrase.startswith("since ") or not phrase.isascii() or not changed:
+        return True
+    words = _content_words(phrase) - _content_words(_base(path))
+    return len(words & changed) * BORNE_OUT >= len(words) > 0
+
+
+def _says_the_same(phrase: str, other: str) -> bool:
+    """Tell whether most words of a phrase stand in another one."""
+    words = _content_words(phrase)
+    return len(words & _content_words(other)) > len(words) * SAME
 
 
 def _announcement_before(transcript: Transcript, path: str, position: int, bases: Counter[str]) -> str:
@@ -596,7 +635,8 @@ def _announcement_before(transcript: Transcript, path: str, position: int, bases
         sentences = [LEADS.sub("", each.strip(" -*#>|")) for each in SENTENCE.split(text)]
         for number, sentence in reversed([*enumerate(sentences)]):
             plain = LEAD_IN.sub("", sentence).rstrip(":").strip()
-            names = base in sentence or (len(stem) >= STEM and bases[base] == 1 and stem in sentence)
+            named_stem = len(stem) >= STEM and bases[base] == 1 and re.search(rf"\b{re.escape(stem)}\b", sentence)
+            names = base in sentence or bool(named_stem)
             if (len(together) > 1 and not names) or _about_another(plain, path, bases):
                 continue
             introduces = number == len(sentences) - 1 and sentence.endswith((":", "："))

@@ -56,7 +56,7 @@ WEIGHTS: dict[IdentifierKind, float] = {
 }  # fmt: skip
 ENDING = re.compile(rf"\.(?:{EXTENSIONS})$")
 JUNK = re.compile(
-    r"L\d+(?:[-:]L?\d+)?|\d+[-x,:/]\d+|0o\d+|"  # lines, ranges, sizes, modes
+    r"L\d+(?:[-:]L?\d+)?|[\d.]+[-x,:/][\d.]+|0o\d+|.*\w\.{2,3}\w.*|"  # lines, ranges, sizes, modes, main...origin/main
     r"\d+(?:\.\d+)?[A-Za-z]{1,3}|"  # 31m, 340p, 450ms, 14rem
     r"\d[\w.]*(?:px|fr|r?em|vh|vw)(?:_\w*)?|(?:[a-z]+-)+\d+/\d+|"  # 0_0_30px_rgba, w-2/3 of a style
     r"(?i:\d+(?:[achlmqstvz]-?\d+)+)|"  # 3v0a3 of a drawing
@@ -80,7 +80,7 @@ RUNS = re.compile(r"\d+|[a-z]+|[A-Z]+")
 SCATTERED = 6  # runs of digits, small and capital letters from which a long word is an id
 LONG = 12  # characters of such an id, at least
 HOST = re.compile(r"(?:[A-Za-z0-9-]+\.)+[a-z]{2,}")
-PLAIN = re.compile(r"[A-Za-z\d]+(?:-[A-Za-z\d]+)*(?:\.js)?")  # of and/or, deep-clone/merge, 2FA/TOTP, React/Next.js
+PLAIN = re.compile(r"[^\W_]+(?:-[^\W_]+)*(?:\.js)?")  # of and/or, deep-clone/merge, 2FA/TOTP, React/Next.js
 COLOR = 6  # hexadecimal digits of a colour; what Git shortens an id to has more
 ESCAPE = r"\\(?:[\\nrt\"]|(?:u00|x)1b\[[0-9;]*m|u[0-9a-f]{4}|x[0-9a-f]{2})"  # a sign in JSON or source code
 ESCAPED = re.compile(ESCAPE)
@@ -96,6 +96,9 @@ LABEL = re.compile(r"(?<![\w./-])([A-Za-z][\w-]{2,30})[\"'`]?(?:[ \t]*[:=#][ \t]
 LABELING, BEHIND_SIGNS = (":", "=", "#"), " \t\n\"'`"  # what stands behind a label in output, and behind that
 PLACEHOLDER = re.compile(r"<[\w -]+>\Z")  # <name>/file; an element has its end behind the path
 QUERY = re.compile(r"\?\w+=")
+# Before the rest of a path that has blanks, in quotes or on a line of its own: "/Volumes/A disk/".
+IN_A_PATH = re.compile(r'(?:^|")(?:~|[A-Za-z]:)?/[^"\n]* \Z', re.M)
+LONG_PATH = 120  # characters of it that are looked at
 UNIT = re.compile(r"[ ]([a-z]{4,20})\b")
 BEFORE, AFTER = 40, 24  # characters around a number that are searched for what it counts
 # Before or behind a number, these say where it stands in a text or nothing at all.
@@ -233,8 +236,8 @@ def labeled(text: str, word: str, *, prose: bool = True) -> str:
 def is_whole(text: str, path: str) -> bool:
     """Tell whether a path, with the signs around it, stands in a text other than as the rest of something longer.
 
-    A pattern (`*_test.go`), a variable (`$HOME/a`, `${base}/a`), a placeholder (`<name>/a`), a port (`:8000/a`), the
-    query of an address (`a.php?id=`) or an ellipsis may have cut it.
+    A pattern (`*_test.go`), a blank in a quoted path, a variable (`$HOME/a`, `${base}/a`), a placeholder (`<name>/a`),
+    a port (`:8000/a`), the query of an address (`a.php?id=`) or an ellipsis may have cut it.
     """
     at = text.rfind(path)
     while at >= 0:
@@ -245,6 +248,7 @@ def is_whole(text: str, path: str) -> bool:
             or (before in "})]" and path[0] in "/_-.")
             or (before == ">" and after != "<" and PLACEHOLDER.search(text, max(at - BEFORE, 0), at))
             or (before == ":" and path.partition("/")[0].isdecimal())
+            or (before == " " and IN_A_PATH.search(text, max(at - LONG_PATH, 0), at))
             or (path.startswith("...") and path[3:4].isalnum())
         )
         cut_after = path[-1] != "/" and (
