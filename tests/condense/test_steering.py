@@ -58,7 +58,7 @@ def test_a_short_output_with_the_rare_words_of_the_newest_request_is_kept_with_i
             f"t: c{name} = the {name} is made of wood and stands in the sun",
         ]
     lines[3:3] = ["a: next | look(around) as c0", "t: c0 = the tripod stands in the attic"]
-    view = view_of(talk(*lines, f"u: {request_}"), window=10**7, goal=400, counter=counter_for("gpt-4o"))
+    view = view_of(talk(*lines, f"u: {request_}"), window=10**7, goal=300, counter=counter_for("gpt-4o"))
     text = "\n".join(text for message in view.after(Fit().edits(view)).messages for text in texts(message))
     assert ("the tripod stands in the attic" in text) == ("tripod" in request_)
 

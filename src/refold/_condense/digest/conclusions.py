@@ -387,7 +387,7 @@ def _is_over(transcript: Transcript, message: Message, verdict: _Conclusion, edi
     if _outdated(transcript, message, verdict):
         return True
     vague = DEFECT.search(verdict.line) is not None and not any(map(OF_A_FILE.search, verdict.items))
-    return vague and transcript.index[message.id] < edited
+    return vague and transcript.index[message.id] <= edited  # what a message says stands before its calls
 
 
 def _is_check(call: ToolCall) -> bool:
