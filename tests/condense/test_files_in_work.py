@@ -287,6 +287,15 @@ def test_a_command_shows_parts_of_files_where_each_of_its_statements_does(comman
     assert displayed_by(command) == parts
 
 
+def test_two_parts_that_one_command_shows_do_not_stand_as_one():
+    command = "sed -n '1,120p' src/prices.py && sed -n '160,290p' src/prices.py"
+    shown = "bash", {"command": command}, "\n".join(SOURCE[:120] + SOURCE[159:290])
+    edits = edit(SOURCE[117], "    total_117 = 0"), edit(SOURCE[161], "    total_161 = 0")
+    lines = blocks(compacted(session(shown, *edits), 6_000))["src/prices.py"]
+    assert {*SOURCE[118:120], *SOURCE[159:161]} <= {*lines}
+    assert lines[lines.index(SOURCE[119]) + 1] is None
+
+
 def places(lines, source=SOURCE):
     """The places in the source of the lines that are known."""
     return [source.index(line) for line in lines if line in source]

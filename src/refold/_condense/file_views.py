@@ -230,12 +230,13 @@ def excerpts_in(call: ToolCall, result: ToolResult) -> tuple[Excerpt, ...]:
     if not parts:
         return ()
     visible = visible_lines(result)
-    if all(part[0] == parts[0][0] for part in parts):
+    if len(parts) == 1 or (visible.numbers and all(part[0] == parts[0][0] for part in parts)):
         matched = visible.numbers or not _searches(call)
         return (Excerpt(parts[0][0], visible, parts[0][1]),) if matched else ()
     counts = [stop - start if stop is not None else 0 for _, start, stop in parts]
     lines = visible.lines[:-1] if visible.lines[-1:] == ("",) else visible.lines
-    if not all(counts) or sum(counts) != len(lines) or visible.numbers:
+    # Where one part ends and the next begins is known if each is as long as was asked for; the last may end before.
+    if not all(counts) or not sum(counts[:-1]) < len(lines) <= sum(counts) or visible.numbers or None in lines:
         return ()
     at = 0
     excerpts: list[Excerpt] = []

@@ -217,7 +217,7 @@ class FilesInWork:
                 texts, after = self.texts[file][number], 0
                 for first, last in _stretches(texts, places.get((file, number), [])):
                     opening = self._opening(file, number, first)
-                    if first > after and written[-1:] != [GAP]:
+                    if (first > after or (written and not after)) and written[-1:] != [GAP]:  # runs are apart
                         written.append(GAP)
                     if opening is not None and (texts[opening] or "") != within:
                         within = texts[opening] or ""

@@ -53,6 +53,16 @@ def test_identifiers_are_grouped_by_where_they_were_last_seen():
     assert "a.py: name_one, name_two, name_four, name_three" in lines
 
 
+def test_names_of_a_patch_of_several_files_are_not_told_of_the_first_of_them():
+    patch = "".join(
+        f"*** Add File: {name}\n+{name[0]}_one {name[0]}_two {name[0]}_three\n" for name in ("a.json", "b.js", "c.md")
+    )
+    call = f"apply_patch({json.dumps({'input': f'*** Begin Patch{chr(10)}{patch}*** End Patch'})})"
+    _, others = listed(f"a: x | {call} as w", "t: w = ok")
+    assert "b_two" in others
+    assert not others.startswith("a.json:")
+
+
 def test_identifiers_are_grouped_by_what_they_are():
     lines = listed(
         "a: see https://example.com/a and port 8080, config_name in ./src/a.py and ~/.config/b.toml, commit 3fa85c1 "

@@ -27,6 +27,11 @@ def test_a_step_tells_what_was_announced_what_was_changed_and_how_its_check_ende
     )
 
 
+def test_files_of_one_name_in_two_folders_are_told_with_their_folders():
+    edits = ("a: The names now. | edit(api/index.py) as a", "t: a = ok", "a:  | edit(web/index.py) as b", "t: b = ok")
+    assert steps(view_of(talk("u: go", *edits))) == ("turn 1: The names now: changed api/index.py, web/index.py",)
+
+
 def test_an_edit_that_was_refused_without_an_error_flag_is_no_step():
     refused = "t: a = No replacement was performed, old_str did not appear verbatim in src/index.py."
     assert steps(view_of(talk("u: go", "a: Item 1: the index. | edit(src/index.py) as a", refused))) == ()

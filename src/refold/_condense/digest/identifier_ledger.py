@@ -94,7 +94,7 @@ FILE = re.compile(r"[\w-]\.[A-Za-z]\w{,4}\b")  # in such a line
 LISTS = re.compile(r"glob|ls\b|list|find|tree")  # how names of tools begin that list files
 LISTING = re.compile(r"\b(?:ls|find|tree|fd)\b|ls-files|--files\b|--stat\b|--name-only|git (?:status|pull)\b")
 SEVERAL = 4  # identifiers that are worth a line of their own
-SEVERAL_FILES = 3  # files that one command shows, of which nobody can tell which has a name
+SEVERAL_FILES = 3  # files that one call shows or writes, of which nobody can tell which has a name
 IN_CONTEXT = ("path", "words", "url", "id", "number")  # kinds that what stands around them decides on
 ARGUMENT = re.compile(r'"([^"\\]{1,60})"\s*:\s*"(?:[^"\\]|\\.)*+"')  # of a call, as JSON
 # Of JSON, in this order: what then stands behind a backslash is of the text inside.
@@ -593,7 +593,7 @@ def _text_of(part: Text | ToolCall | ToolResult) -> str:
 def _source(view: View, piece: RemovedPiece) -> str:
     match piece.part:
         case ToolCall() as call:
-            return next(iter(writes(call)), COMMANDS)
+            return _source_of_files(writes(call))
         case ToolResult() as result:
             answered = view.call_of(piece.message, result)
             ref = reads(answered) if answered else None
@@ -605,7 +605,12 @@ def _source(view: View, piece: RemovedPiece) -> str:
 def _source_of_result(call: ToolCall | None) -> str:
     """Return the file or the two of which a command shows parts, else that it is one."""
     parts = displayed_by(command_of(call)) if call and is_shell(call) else ()
-    files = list(dict.fromkeys(path for path, *_ in parts))
+    return _source_of_files(path for path, *_ in parts)
+
+
+def _source_of_files(paths: Iterable[str]) -> str:
+    """Return the file or the two that a call reads or writes, else that it is a command."""
+    files = list(dict.fromkeys(paths))
     return ", ".join(files) if 0 < len(files) < SEVERAL_FILES else COMMANDS
 
 

@@ -7,6 +7,7 @@ index fails.") is what came of the step. Steps that only looked at something, an
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
@@ -63,15 +64,25 @@ class _Step(Struct):
     @property
     def line(self) -> str:
         """The step as a line of a digest; nothing where it changed and ran nothing."""
-        names = [f"{name} ({times} times)" if times > 1 else name for name, times in [*self.files.items()][:FILES]]
-        more = f" and {len(self.files) - FILES} more" if len(self.files) > FILES else ""
-        changed = f"changed {', '.join(names)}{more}" if names else ""
+        changed = _changed(self.files)
         later = _ran(self.later)
         then = f"then {later}" if later and (self.runs or self.words) else later
         behind = f'"{self.finding}"' if self.finding else ""
         done = "; ".join(filter(None, (changed, _ran(self.runs), then, behind)))
         done = done or _ran(dict([*self.looked.items()][-LOOKED:]))
         return f"turn {self.turn}: {': '.join(filter(None, (self.words, done)))}" if done else ""
+
+
+def _changed(files: dict[str, int]) -> str:
+    """Return the names of files that were changed, with their folder where two are the same, and how often."""
+    bases = Tally(path.rsplit("/", 1)[-1] for path in files)
+    told: list[str] = []
+    for path, times in [*files.items()][:FILES]:
+        folders, _, base = path.rpartition("/")
+        name = base if bases[base] == 1 else f"{folders.rpartition('/')[2]}/{base}".lstrip("/")
+        told.append(f"{name} ({times} times)" if times > 1 else name)
+    more = f" and {len(files) - FILES} more" if len(files) > FILES else ""
+    return f"changed {', '.join(told)}{more}" if told else ""
 
 
 def _ran(runs: dict[str, str]) -> str:
@@ -154,9 +165,8 @@ def _note(
     """Take a call into a step: what it changed, or what it ran and how that ended, also later where it failed."""
     wrong, target = failed(call, result), target_of(call)
     if not wrong and took_effect(call, result):
-        for path in (path for path in writes(call) if not is_scratch(path)):
-            name = path.replace("\\", "/").rsplit("/", 1)[-1]
-            step.files[name] = step.files.get(name, 0) + 1
+        for path in (path.replace("\\", "/") for path in writes(call) if not is_scratch(path)):
+            step.files[path] = step.files.get(path, 0) + 1
     if target.looks and not wrong and is_shell(call) and (brief := seen(view, call, result)):
         step.looked[f"`{one_line(subject(call)[0].replace('`', chr(39)), ENDED)}`"] = one_line(brief, ENDED)
     if (
