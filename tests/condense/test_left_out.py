@@ -36,7 +36,7 @@ def turn(words, number, work):
 
 def test_a_digest_ends_with_how_many_messages_left_between_those_that_follow_by_turn():
     messages = [*turn("Mend it.", 1, 60), *turn("Now mend the other one.", 2, 20), *turn("And the last.", 3, 1)]
-    end = end_of_digest(messages, 12_000)
+    end = end_of_digest(messages, 9_000)
     assert end.startswith("[End of the digest. Left out in between, in messages by user turn: 1 (")
     assert " of 122), 2 (" in end
     assert ", 3 (" not in end

@@ -127,7 +127,7 @@ def test_a_store_that_is_encrypted_is_opened_with_the_key_of_the_gateway(gateway
     first.stop()
     second, _ = gateway(**settings)
     text = call(second.url, "GET", f"/page/c/{id}?show=originals&from=1", None, {"x-refold-token": ADMIN})[2].decode()
-    assert WORD in text
+    assert "word3x399" in text  # the end of the message that has the word; the middle of a long one is behind a link
     assert "Read all files." in text
     found = call(second.url, "GET", f"/page/search?q={WORD}", None, {"x-refold-token": ADMIN})[2].decode()
     assert "1 original for" in found

@@ -75,7 +75,7 @@ def test_a_mark_that_a_client_sends_back_is_neither_the_users_word_nor_written_t
 
 def test_turns_whose_answers_left_are_marked_one_by_one():
     later = [{"role": "assistant", "content": "I look."}, *session(("Go on with it.",))]
-    before = speakers(compacted([*session(batches=0), *later], 1_500))
+    before = speakers(compacted([*session(batches=0), *later], 1_200))
     assert [before[turn]["text"] for turn in TURNS[2:]] == ["[The user speaks: turn 3]", "[The user speaks: turn 4]"]
 
 
@@ -89,24 +89,27 @@ def loading(text, skill_call="Skill"):
 
 
 @pytest.mark.parametrize(
-    ("text", "name"),
+    ("text", "name", "budget"),
     [
         (
             f"Base directory for this skill: /skills/release\n\n{'Never build without tests. ' * 20}",
             "a command or skill",
+            3_600,
         ),
         (
             f"This session is being continued from a previous conversation that ran out of context. {'x ' * 40}",
             "summary",
+            3_200,
         ),
     ],
 )
-def test_a_text_of_the_harness_that_follows_words_of_the_user_is_marked_as_not_the_users(text, name):
-    texts = [block.get("text", "") for content in blocks(compacted(loading(text), 2_800)) for block in content]
+def test_a_text_of_the_harness_that_follows_words_of_the_user_is_marked_as_not_the_users(text, name, budget):
+    once = compacted(loading(text), budget)  # that the call before the text leaves with
+    texts = [block.get("text", "") for content in blocks(once) for block in content]
     at = next(place for place, each in enumerate(texts) if each.startswith(text[:30]))
     assert texts[at - 1].startswith("[Not the user: ")
     assert name in texts[at - 1]
-    again = compacted([*compacted(loading(text), 2_800), {"role": "assistant", "content": "I go on. " * 3_000}], 2_700)
+    again = compacted([*once, {"role": "assistant", "content": "I go on. " * 3_000}], budget - 100)
     assert str(again).count("[Not the user: ") <= 1
 
 

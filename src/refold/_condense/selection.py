@@ -101,13 +101,14 @@ STALE, LOOKED_UP = 1.25, 2.0  # times the price of lines of a file that was chan
 # for a turn that has ended: who goes on has the conclusion, and the lines of the file as they are now
 LOOKS_UP = re.compile(r"search|fetch|browse|^docs?|docs?$")  # in names of tools
 # Times the worth of identifiers, by what holds them: the model knows the history of a name, not who holds it. At equal
-# predicted worth those in calls are needed twice to five times as often as those in lines of output; in a small goal,
-# where calls alone would fill it, the factor fades. Of an output they are needed the more, the more of the names that
-# it was the first to show the assistant wrote later. docs/salience.md, "Limits", has what it gains and costs.
-IN_CALL, CALLS_GOAL = 2.0, 4_000  # the factor, and from how many tokens of a goal it is that much
-IN_TEXT = 1.2
-IN_OUTPUT, TAKEN_UP = 3.0, 0.4  # of an output whose new names were all written later, and the power of their share
-UNTRIED, NEWEST = 1.3, 10  # of one without new names, of the newest part, or among so many last messages
+# predicted worth those in calls are needed twice to five times as often as those in lines of output, in newer messages
+# more often than in older ones. Of an output they are needed the more, the more of the names that it was the first to
+# show the assistant wrote later. Fitted on recorded sessions, rounded; docs/salience.md has what it gains and costs.
+IN_CALL, IN_TEXT = 2.8, 1.2
+CALLS_GOAL = 4_000  # tokens of a goal from which the factor of calls is that much: they alone would fill a smaller one
+AGE, AGING = 60, 0.16  # messages before the end, and the power by which the factor falls with more of them
+IN_OUTPUT, TAKEN_UP = 1.7, 0.17  # of an output whose new names were all written later, and the power of their share
+UNTRIED = 1.0  # of one without new names
 NEW, NEWER = 3e-6, 2e-5  # worth by token of text that nothing says yet, and of the newest above the oldest: it
 # settles what need does not
 
@@ -288,7 +289,7 @@ def _units(
         statements = frozenset().union(*(_statements(draft.messages[position]) for position in batch))
         news = NEW + newer * batch.start if statements else 0.0
         unit = Unit(batch, max(draft.size(batch), 1), atoms, None, pointed + read, news, statements)
-        unit.times = IN_TEXT if spoken else _times_in_calls(draft)
+        unit.times = (IN_TEXT if spoken else _times_in_calls(draft)) * _aged(draft, batch.start)
         batch_of.update(dict.fromkeys(batch, unit))
         batches.append(unit)
     pieces: list[Pieces] = []
@@ -299,29 +300,29 @@ def _units(
                 extra += answers.get(position, 0.0)
             some = _pieces(draft, reduction, batch_of.get(position), (extra, once, NEW + newer * position))
             some = _without_echo(draft, reduction, some)
-            times = _times_needed(draft, reduction, some, areas)
+            times = _times_needed(draft, reduction, some)
             for unit in some:
                 unit.times = times
             pieces.append((reduction, some))
     return batches, pieces
 
 
-def _times_needed(draft: Draft, reduction: Reduction, pieces: Iterable[Unit], areas: Regions) -> float:
+def _times_needed(draft: Draft, reduction: Reduction, pieces: Iterable[Unit]) -> float:
     """Return how many times what is predicted the identifiers in what a message lost are needed."""
-    position = reduction.position
-    if reduction.words:
-        return 1.0
     if reduction.result is None:
-        return _times_in_calls(draft)
-    if position >= min(areas.tail, len(draft.base) - NEWEST):
-        return UNTRIED
-    share = uptake(draft.view.transcript, draft.base[position], (unit.atoms for unit in pieces))
+        return (1.0 if reduction.words else _times_in_calls(draft)) * _aged(draft, reduction.position)
+    share = uptake(draft.view.transcript, draft.base[reduction.position], (unit.atoms for unit in pieces))
     return UNTRIED if share is None else IN_OUTPUT * pow(share, TAKEN_UP)
 
 
 def _times_in_calls(draft: Draft) -> float:
     """Return how many times what is predicted the identifiers in calls are needed."""
     return 1 + (IN_CALL - 1) * min(draft.view.goal_tokens / CALLS_GOAL, 1.0)
+
+
+def _aged(draft: Draft, position: int) -> float:
+    """Return how many times what is predicted the identifiers in a message are needed for its age."""
+    return pow(max(len(draft.base) - position, AGE) / AGE, -AGING)
 
 
 def _is_spoken(draft: Draft, batch: range) -> bool:

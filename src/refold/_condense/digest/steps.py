@@ -76,13 +76,13 @@ class _Step(Struct):
 def _changed(files: dict[str, int]) -> str:
     """Return the names of files that were changed, with their folder where two are the same, and how often."""
     bases = Tally(path.rsplit("/", 1)[-1] for path in files)
-    told: list[str] = []
+    changed: list[str] = []
     for path, times in [*files.items()][:FILES]:
         folders, _, base = path.rpartition("/")
         name = base if bases[base] == 1 else f"{folders.rpartition('/')[2]}/{base}".lstrip("/")
-        told.append(f"{name} ({times} times)" if times > 1 else name)
+        changed.append(f"{name} ({times} times)" if times > 1 else name)
     more = f" and {len(files) - FILES} more" if len(files) > FILES else ""
-    return f"changed {', '.join(told)}{more}" if told else ""
+    return f"changed {', '.join(changed)}{more}" if changed else ""
 
 
 def _ran(runs: dict[str, str]) -> str:
