@@ -31,11 +31,11 @@ def test_an_answer_that_ended_a_turn_outlives_the_output_that_it_was_drawn_from_
         {"role": "user", "content": "And now?"},
     ]
     size = refold.count(messages)
-    for share in (0.08, 0.06):
+    for share, all_calls_fit in ((0.2, True), (0.1, True), (0.08, False), (0.06, False)):
         left = refold.compact(messages, policy="refold", budget=int(size * share), force=True).messages
         assert any(message.get("content") == CONCLUSION for message in left)
         calls = [call["function"]["arguments"] for message in left for call in message.get("tool_calls") or ()]
-        assert len(calls) < 30
+        assert (len(calls) == 30) == all_calls_fit
 
 
 def test_so_does_an_answer_whose_reasoning_is_an_item_of_its_own():

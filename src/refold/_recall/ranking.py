@@ -9,8 +9,7 @@ it, since an answer often stands next to the words that lead to it; and once eac
 has, or its name (a path, a command). A text ranks by its best passage, and lower where its weight says that it is less
 likely to be what is looked for. The first results complement each other: a word that an earlier one has counts less, so
 that a step on several subjects finds texts on each of them, and a text of the same name, so that a second copy comes
-later. Of equal ones the
-newest is first.
+later. Of equal ones the newest is first.
 """
 
 from __future__ import annotations

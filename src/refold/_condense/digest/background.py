@@ -63,7 +63,7 @@ def is_running(result: ToolResult) -> bool:
 
 
 def in_background(command: str, call: ToolCall, result: ToolResult) -> tuple[str, str]:
-    """Return the id and a line of a command that goes on in the background, and nothing twice where none does."""
+    """Return the id and a line of a command that goes on in the background; two empty texts where none does."""
     head = result.text[:HEAD]
     if begun := STARTED.search(head):
         line, output = call_line(call), PRINTS_TO.search(head)

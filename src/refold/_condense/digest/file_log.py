@@ -305,9 +305,8 @@ class _Log:
             for name, turn in record.names
             if name not in defined.removed and (name in defined.added or not defined.anew)
         }
-        before = (
-            self.read_outputs.get(self.names.of(path), ()) if defined.anew else ()
-        )  # what is written anew was there
+        before = self.read_outputs.get(self.names.of(path), ()) if defined.anew else ()
+        # a file that is written whole gains only what nothing that was read of it shows
         added = [each for each in defined.added if each not in stay and not any(each in one.text for one in before)]
         return (*stay.items(), *((name, self.turn) for name in added))
 

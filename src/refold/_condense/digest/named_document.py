@@ -76,11 +76,9 @@ def named_document(view: View, staying: Sequence[Message]) -> tuple[str, ...]:
     numbers, in_work = turn_numbers(view.transcript), turns_in_work(view.transcript)
     turns = [message for message in view.transcript.messages if numbers.get(message.id) in in_work]
     request = "\n".join(without_pasted(own_text(turn)) for turn in turns).strip()
-    # while nothing was changed before, the work is still on what was asked for first
-    first = (
-        [] if changed_in(view.transcript) - in_work else [each for each in view.transcript.messages if is_turn(each)]
-    )
-    opening = "".join(own_text(each)[:SHORT] for each in first[:1])
+    first = next(filter(is_turn, view.transcript.messages), None)
+    is_on_first = not changed_in(view.transcript) - in_work  # nothing was changed in turns that have ended
+    opening = own_text(first)[:SHORT] if first and is_on_first else ""
     paths = [plain_path(each) for each in PATH.findall(f"{request[:SHORT]}\n{opening}")]
     request = "" if len(request) > SHORT else request
     labels = [" ".join((one or other).lower().split()) for one, other in LABEL.findall(request)]

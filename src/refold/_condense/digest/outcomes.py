@@ -494,7 +494,8 @@ def ended(view: View, call: ToolCall, result: ToolResult) -> str:
     if checks and not how.startswith("exit code"):
         how = verdict_of(result) or how or UNREPORTED
     if checks and not bad:
-        return f"{how}{', ' * bool(warned := warnings(result))}{warned}{': ' * bool(counts := counted(result))}{counts}"
+        passed = ", ".join(filter(None, (how, warnings(result))))
+        return ": ".join(filter(None, (passed, counted(result))))
     if not bad:
         return "" if is_running(result) else _printed(view, call, result)
     if not is_shell(call):

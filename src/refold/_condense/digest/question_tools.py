@@ -66,7 +66,7 @@ def answers_by_tool(view: View) -> tuple[str, ...]:
     permissions = at = 0
     for place in range(len(transcript.messages) - 1, -1, -1):
         for call, result in answered(view, transcript.messages[place : place + 1]):
-            if (refused := REFUSED.search(result.text)) and result.is_error and not asks_user(call.name):
+            if result.is_error and not asks_user(call.name) and (refused := REFUSED.search(result.text)):
                 lines.append(f'turn {turns[place]}, {call.name} refused: "{one_line(refused[1], ANSWER)}"')
             elif plain_name(call.name).replace("_", "") in PLAN_ENDS and not failed(call, result):
                 title = PLAN_TITLE.search(string(arguments_of(call), "plan"))
@@ -124,14 +124,15 @@ def _later(transcript: Transcript, turn: int, choice: str) -> str:
     """Return what a later short turn of the user says that changes a choice, as words behind it; or nothing."""
     numbers = turn_numbers(transcript)
     words, names = _long(choice), _names(choice)
-    for message in reversed(transcript.messages):
-        if numbers.get(message.id, 0) <= turn or len(text := own_text(message)) > SHORT_TURN:
+    for id, number in reversed(numbers.items()):
+        text = own_text(transcript.messages[transcript.index[id]])
+        if number <= turn or len(text) > SHORT_TURN:
             continue
         for sentence in sentences_of(text):
             if CHANGES.search(sentence) and not sentence.rstrip().endswith(("?", "？")):
                 shared = words & _long(sentence)
                 if len(shared) >= SHARED or any(name in sentence for name in names):
-                    return f' (but then user turn {numbers[message.id]}: "{one_line(sentence, SENTENCE)}")'
+                    return f' (but then user turn {number}: "{one_line(sentence, SENTENCE)}")'
     return ""
 
 

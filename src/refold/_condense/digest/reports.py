@@ -19,6 +19,7 @@ from refold._condense.digest.file_log import AGENTS
 from refold._condense.digest.gist import sentences_of_answer, tells
 from refold._condense.digest.outcomes import answered, failed
 from refold._condense.digest.turns import turns_at, turns_in_work
+from refold.core._json import decoded
 from refold.core._speakers import speech
 from refold.core.messages import Message, memoized, texts
 
@@ -80,7 +81,7 @@ ASKS_FOR_CHANGES = re.compile(
     re.I,
 )
 APPROVED = 200  # characters of a report whose verdict is that all is well
-OUTPUT = re.compile(r'"output": ?"((?:[^"\\]|\\.){40,})"')  # of a sub-agent, in a list of several
+OUTPUT = re.compile(r'"output": ?("(?:[^"\\]|\\.){40,}")')  # of a sub-agent, in a list of several
 ASSIGNS = re.compile(r'"(?:[^"\\ ]|\\.)+(?: (?:[^"\\ ]|\\.)+){3,}')  # words that give work, in the arguments of a call
 # How a report begins that only says what it is.
 OPENS = re.compile(
@@ -198,7 +199,8 @@ def report_of(text: str, room: int = REPORT) -> str:
     of the last section that is headed as such. Items stand behind what they are items of, their heading or the words
     that introduce them: "Missing tests: …".
     """
-    text = TAGS.sub(" ", "\n".join(map(_unescaped, OUTPUT.findall(text))) or text).strip()
+    outputs = (decoded(each) for each in OUTPUT.findall(text))
+    text = TAGS.sub(" ", "\n".join(filter(None, outputs)) or text).strip()
     groups = _groups(text)
     if len(text) <= WHOLE * room:
         return whole_sentences(text, room)
@@ -217,10 +219,6 @@ def report_of(text: str, room: int = REPORT) -> str:
             break
         line = longer
     return line or whole_sentences(text, room)
-
-
-def _unescaped(text: str) -> str:
-    return text.replace("\\n", "\n").replace('\\"', '"')
 
 
 def _conclusions(text: str, groups: Sequence[tuple[str, list[str]]]) -> Iterator[str]:
