@@ -108,6 +108,24 @@ def test_a_call_to_another_tool_is_told_with_the_id_and_the_address_that_it_gave
     assert found["## Other calls"] == ["- create_repository sums → id: 81, html_url: https://git.example/ada/sums"]
 
 
+def test_other_calls_have_more_room_where_one_of_them_made_something_with_an_address():
+    def told(answer):
+        lines = ["u: go"]
+        for number in range(30):
+            lines += [
+                f"a: x | Move({json.dumps({'to': f'the room with door {number}'})}) as c{number}",
+                f"t: c{number} = ok {number}",
+            ]
+        lines += ['a: y | create_repository({"name": "sums", "team": "ada"}) as made', f"t: made = {answer}"]
+        work = talk(*lines, *(f"{'au'[n % 2]}: {'word ' * 200}" for n in range(11)), "u: go on")
+        return sections(digest_text(view_of(work, window=20_000), work.messages[:-1])).get("## Other calls", [])
+
+    address = f"https://git.example/ada/{'sums-' * 24}1"
+    with_address = told(json.dumps({"id": "81", "html_url": address}))
+    assert any(address in line for line in with_address)
+    assert sum(map(len, with_address)) > sum(map(len, told("made 81")))
+
+
 def test_files_read_are_told_by_how_likely_they_are_needed_the_likeliest_first():
     work = talk(
         "u: go",

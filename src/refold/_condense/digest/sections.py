@@ -78,6 +78,9 @@ FILES_READ = 16  # that were not changed, the likeliest needed: the list of iden
 PHRASES = 32  # changed files, the newest, of which it is told what changed
 ACCOUNT_POSITION = 3  # of a model's account among the sections: after what users said
 END = " → "  # between a call and how it ended
+# What a call made, with its id or address: such a line is long. Other lines would take as much room from messages: with
+# it agents won 36 % of text games at a tenth, and 90 % at a quarter, for 44 % and 96 % (benchmarks/tasks.py).
+ADDRESSED = re.compile(rf"{END}.*\b\w*(?:id|ur[li]|address): ", re.I)
 # The end or the beginning of a command that is not whole, and of which nothing tells how it ended.
 CUT = re.compile(r" …`?$|^\S+ `… (?!git |gh |mv |.*→)")
 NUMBERED = re.compile(r"\bturn \d+\b")
@@ -215,7 +218,8 @@ def _own(
     )
     commands = tuple(line for line in map(_line, passed) if not CUT.search(line))
     yield Section("Commands", commands[:COMMANDS], 0.02, newest_first=True)
-    yield Section("Other calls", other_calls(view, messages)[:CALLS], 0.06, newest_first=True)
+    calls = other_calls(view, messages)[:CALLS]
+    yield Section("Other calls", calls, 0.06 if any(map(ADDRESSED.search, calls)) else 0.03, newest_first=True)
     yield Section(WORKED_THROUGH, worked_through(view, messages, staying), 0.3, newest_first=True)
     yield Section("Values", values(transcript, sound), 0.02, newest_first=True)
     yield Section(STEPS, done, 0.1, newest_first=True)
