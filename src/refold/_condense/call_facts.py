@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from refold._condense.scripted_calls import scripted_arguments
 from refold._condense.shell_commands import argv_of, patched_files, read_by
 from refold._condense.shell_writes import written_by
 from refold._text.graphemes import grapheme_prefix
@@ -37,6 +38,7 @@ __all__ = [
     "reads",
     "reports_error",
     "subject",
+    "workdir",
     "writes",
 ]
 
@@ -135,6 +137,7 @@ ERROR_STATUS = re.compile(  # an answer of a service that says in its first fiel
 )
 SUBJECTS = ("command", "cmd", "pattern", "query", "url", "path")
 SUBJECT = 720  # characters of what a call is about that are kept: a line of it is shorter
+FOLDER_KEYS = ("workdir", "cwd", "working_directory", "directory")  # of the folder that a command is run in
 PATH_KEYS = ("file_path", "path", "filePath", "absolute_path", "notebook_path", "filename", "target_file", "file")
 
 
@@ -169,11 +172,11 @@ def plain_name(name: str) -> str:
 
 
 def arguments_of(call: ToolCall) -> Json:
-    """Return the arguments of a call as a mapping; an empty one where they are no JSON object."""
+    """Return the arguments of a call as a mapping, of a script those of the calls in it; an empty one of other text."""
     try:
         return mapping(_decode(call.arguments))
     except (msgspec.DecodeError, UnicodeEncodeError):  # models write what the strict decoder refuses
-        return mapping(decoded(call.arguments))
+        return mapping(decoded(call.arguments)) or scripted_arguments(call.arguments)
 
 
 @memoized
@@ -221,8 +224,13 @@ def subject(call: ToolCall) -> tuple[str, bool]:
     return _facts(call)[2]
 
 
+def workdir(call: ToolCall) -> str:
+    """Return the folder that a call of a shell names to be run in, or nothing."""
+    return _facts(call)[3]
+
+
 @memoized
-def _facts(call: ToolCall) -> tuple[FileRef | None, tuple[str, ...], tuple[str, bool]]:
+def _facts(call: ToolCall) -> tuple[FileRef | None, tuple[str, ...], tuple[str, bool], str]:
     """Return what a call reads, writes and is about; its arguments are decoded here and nowhere else."""
     name = plain_name(call.name)
     arguments = arguments_of(call)
@@ -241,7 +249,8 @@ def _facts(call: ToolCall) -> tuple[FileRef | None, tuple[str, ...], tuple[str, 
         command = argv_of(arguments.get("command", arguments.get("cmd")))
         read = read_by(command)
         ref, written = FileRef(*read) if read else None, written_by(command)
-    return ref, written, _subject(arguments)
+    folder = next((value for key in FOLDER_KEYS if isinstance(value := arguments.get(key), str)), "")
+    return ref, written, _subject(arguments), folder if name in SHELLS else ""
 
 
 def _subject(arguments: Json) -> tuple[str, bool]:
@@ -271,7 +280,7 @@ def files_of(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, .
             modified |= dict.fromkeys(message.note.modified)
         for call in message.calls:
             if call.call_id not in failed:
-                ref, written, _ = _facts(call)
+                ref, written, *_ = _facts(call)
                 if ref:
                     read[ref.path] = None
                 for path in written:

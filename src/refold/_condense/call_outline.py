@@ -6,7 +6,7 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from refold._condense.call_facts import is_shell, reads, subject, writes
+from refold._condense.call_facts import SUBJECT, is_shell, reads, subject, writes
 from refold._condense.digest.targets import target_of
 from refold._condense.shell_commands import PATCHED, without_heredocs
 from refold._text.graphemes import grapheme_prefix, grapheme_suffix
@@ -80,7 +80,8 @@ EXIT = re.compile(
     r"(?:exit(?:ed with)?(?: status| code)?|returncode|exit_code)[\"' ]*[:=]?[ >]*(-?\d{1,3})\b(?! ?(?:ms|s\b))", re.I
 )
 REPORTED = re.compile(  # what Codex says of a command before what it printed
-    r"(?:(?:Chunk ID|Exit code|Wall time|Process exited|Process running|Original token count|Total output lines|"
+    r"(?:(?:Script (?:completed|running|failed)|Chunk ID|Exit code|Wall time|"
+    r"Process exited|Process running|Original token count|Total output lines|"
     r"Session ID)\b[^\n]*\n)+Output:\n"
 )
 MARKS = re.compile(
@@ -151,6 +152,8 @@ def command_line(command: str, telling: str) -> str:
     if not telling or len(line) <= COMMAND or line.endswith(" …"):
         return one_line(command, COMMAND)
     parts = [[part.strip(), joint] for part, joint in COMMANDS.findall(line) if part.strip()]
+    if len(command) >= SUBJECT and len(parts) > 1:
+        parts[-1] = ["…", ""]  # it was cut
     beginning = telling[:PREFIX_LENGTH]
     main = max((at for at, (part, _) in enumerate(parts) if part.startswith(beginning)), default=-1)
     if main < 0:

@@ -22,7 +22,7 @@ def test_a_check_that_still_runs_has_neither_passed_nor_failed():
 
 def test_a_command_of_the_background_ends_as_the_answer_says_that_asks_for_it():
     begun = f"t: c1 = {BEGUN}FAILED tests/test_a.py::test_one - ValueError: no row"
-    assert ends_of(START, begun, ASK, f"t: c2 = {ENDED.format(0)}12 passed") == [("exit code 0: 12 passed", False)]
+    assert ends_of(START, begun, ASK, f"t: c2 = {ENDED.format(0)}12 passed") == [("passed: 12 passed", False)]
     failed = f"t: c2 = {ENDED.format(1)}1 failed"
     (end,) = ends_of(START, begun, ASK, failed)
     assert end == ("exit code 1: tests/test_a.py::test_one: ValueError: no row", True)
@@ -45,3 +45,27 @@ def test_a_check_of_an_earlier_turn_is_not_told_to_run_still():
     lines = ("u: go", START, f"t: c1 = {BEGUN}2 tests done", "a: It runs.")
     assert "no end shown" in "".join(state(view_of(talk(*lines))))
     assert "no end shown" not in "".join(state(view_of(talk(*lines, "u: on", "a: ok", "u: more"))))
+
+
+def test_what_shows_the_end_of_an_output_that_was_too_long_tells_how_its_command_ended():
+    whole = "/tmp/results/b4.txt"
+    build = 'a: x | Bash({"command": "swift build"}) as c1'
+    begun = f"t: c1 = Output too large (50KB). Full output saved to: {whole}\n\nPreview:\nUpdating the packages"
+    shown = (f'a: y | Bash({{"command": "tail -3 {whole}"}}) as c2', "t: c2 = [840/840] Linking\nBuild complete! (43s)")
+    assert ("passed", False) in ends_of(build, begun, *shown)
+    assert ("passed", False) not in ends_of(build, begun)
+
+
+def test_a_check_of_which_nothing_says_how_it_ended_is_told_with_what_it_printed_last():
+    check = 'a: x | Bash({"command": "pnpm build"}) as c1'
+    assert ends_of(check, "t: c1 = 12:01 reading\n12:02 all pages are written") == [
+        ("printed last: 12:02 all pages are written", False)
+    ]
+
+
+def test_a_report_of_a_command_that_is_json_tells_its_exit_code_and_what_it_printed():
+    run = 'a: x | exec({"cmd": "pytest"}) as c1'
+    report = '{"exit_code":1,"output":"FAILED tests/test_a.py::test_one - ValueError: no row\\n1 failed\\n"}'
+    assert ends_of(run, f"t: c1 = Script completed\nOutput:\n\n{report}") == [
+        ("exit code 1: tests/test_a.py::test_one: ValueError: no row", True)
+    ]

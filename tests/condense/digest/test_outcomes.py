@@ -491,3 +491,68 @@ def test_a_command_that_was_only_mistyped_is_closed_by_the_next_one():
     other = (f"a: x | {command('cp other.txt out')} as c2", "t: c2 = ok")
     assert not outcomes_of(*wrong, *right)[1].open
     assert outcomes_of(*wrong, *other)[1].open
+
+
+def sections_of(*lines):
+    transcript = talk(*lines)
+    view = view_of(transcript)
+    some = sections(view, transcript.messages, (), quotes(view, transcript.messages, (), 2_000))
+    return {section.title: section.lines for section in some}
+
+
+def test_a_merge_with_conflicts_is_closed_by_the_commit_behind_it():
+    assert is_open("git merge side", "CONFLICT\nexit code 1")
+    assert not is_open("git merge side", "CONFLICT\nexit code 1", "git add a.py && git commit --no-edit")
+
+
+def test_runners_of_other_versions_run_the_same():
+    assert not is_open(
+        "fnm exec --using=24 -- corepack pnpm exec vitest run a.test.ts",
+        "Error: listen EPERM\nexit code 1",
+        "pnpm exec vitest run a.test.ts",
+    )
+    (target,) = [target_in("bash `fnm exec --using=24 -- corepack pnpm node --run check`")]
+    assert (target.task, target.checks) == ("npm check", True)
+
+
+def test_a_check_in_another_folder_closes_nothing():
+    calls = [ToolCall(f"c{n}", "exec", json.dumps({"cmd": "npm test", "workdir": f"/w/{n}"})) for n in (1, 2, 1)]
+    first, second, again = map(target_of, calls)
+    assert again.covers(first)
+    assert not second.covers(first)
+
+
+def test_what_is_said_behind_a_failure_stands_with_it_only_where_it_speaks_of_it():
+    def commented(words):
+        lines = ("u: go", f"a: x | {command('./deploy')} as c1", "t: c1 = exit code 1\nthe quota is used up")
+        transcript = talk(*lines, f"a: {words} | read(a.py) as c2", "t: c2 = x")
+        (end,) = outcomes(view_of(transcript), transcript.messages)
+        return end.comment[1]
+
+    assert commented("The quota of the host is too small.") == "The quota of the host is too small."
+    assert commented("The worker process is alive and well.") == ""
+
+
+def test_advice_of_a_turn_that_only_looked_is_no_try_that_failed():
+    words = "The semantic search does not work in your harness. Fix that before you draw conclusions."
+    looked = ("u: Review it.", "a: I look. | read(a.py) as c1", "t: c1 = x", f"a: {words}", "u: and now?")
+    assert sections_of(*looked)["Tried and failed"] == ()
+    worked = ("u: Mend it.", "a: I mend it. | edit(a.py) as c1", "t: c1 = x", f"a: {words}", "u: and now?")
+    assert sections_of(*worked)["Tried and failed"] != ()
+
+
+def test_a_look_that_the_harness_did_not_run_is_an_open_error():
+    blocked = ("u: go", f"a: I search. | {command('rg -n route src')} as c1", "t! c1 = Guard blocked the command.")
+    assert sections_of(*blocked)["Open errors"] == (
+        "bash `rg -n route src` → error: Guard blocked the command. (turn 1)",
+    )
+    nothing = ("u: go", f"a: I search. | {command('rg -n route src')} as c1", "t! c1 = exit code 1")
+    assert sections_of(*nothing)["Open errors"] == ()
+
+
+def test_what_a_command_showed_is_told_until_the_same_program_changed_it_or_its_turn_ended():
+    look = (f"a: x | {command('npx vercel integration list')} as c1", "t: c1 = No resources found.")
+    assert sections_of("u: go", *look)["Commands"] != ()
+    act = (f"a: x | {command('npx vercel integration add neon')} as c2", "t: c2 = Added.")
+    assert sections_of("u: go", *look, *act)["Commands"] == ("bash `npx vercel integration add neon` → Added.",)
+    assert sections_of("u: go", *look, "a: There is none.", "u: Add one.")["Commands"] == ()

@@ -23,7 +23,7 @@ def test_the_last_intent_is_told_where_work_was_going_on():
 
 def test_a_call_at_the_end_that_nothing_has_answered_says_so():
     lines = told("u: go", "a: Now the two. | edit(a.py) as c1", "t: c1 = ok", "a: x | edit(b.py) as c2")
-    assert lines[1] == "last calls: edit a.py; edit b.py (no result yet)"
+    assert lines[1] == "last calls: edit a.py (done); edit b.py (no result yet)"
 
 
 def test_the_end_of_a_turn_is_told_as_such_and_a_limit_of_the_provider_is_no_state():
@@ -58,7 +58,7 @@ def test_what_was_called_after_the_last_words_is_told_with_its_end():
     )
     assert lines[0].startswith("the assistant's last words (turn 1, before the last 4 calls): ")
     assert lines[1:] == (
-        "last calls: read b.py; edit c.py; bash `pytest` → exit code 1: tests/a.py::test_it: ValueError: x",
+        "last calls: read b.py; edit c.py (done); bash `pytest` → exit code 1: tests/a.py::test_it: ValueError: x",
     )
 
 
@@ -97,8 +97,8 @@ def test_the_last_commit_is_told_and_a_branch_that_was_seen_later():
     )
     assert lines[1:] == (
         "last commit (turn 1): [main 1a2b3c4] Add the store",
-        "branch (turn 1): Switched to a new branch 'next'",
         "changed since the last commit: a.py",
+        "branch (turn 1): next",
     )
 
 
@@ -238,7 +238,7 @@ def test_a_commit_that_was_announced_and_went_well_leaves_the_report():
         f"a: All clean. Let me commit: | {shell('git add -A && git commit -m x')} as c3",
         "t: c3 = [main abc1234] x",
     )
-    assert lines[0] == "last call: bash `git add -A && git commit -m x`, which went well"
+    assert lines[0] == "last call: bash `git add -A && git commit -m x` → [main abc1234], which went well"
     assert lines[-1] == "nothing open: report to the user"
     failed = told("u: go", f"a: Let me commit: | {shell('git commit -m x')} as c1", "t: c1 = fatal: no\nexit code 128")
     assert failed[0].endswith("Let me commit:")
@@ -314,3 +314,23 @@ def test_a_plan_that_was_written_for_what_the_request_names_is_told():
     line = "written for it in turn 1: specs/1.md (Phase 1: the store)"
     assert told(*before, "u: begin with phase 1", "a: x | read(a.py) as d", "t: d = x")[-1] == line
     assert not [each for each in told(*before, "u: begin", "a: x | read(a.py) as d", "t: d = x") if "written" in each]
+
+
+def test_the_parts_of_an_approved_plan_are_told_while_it_is_worked_on_and_no_list_of_tasks_tells_them():
+    plan = json.dumps({"plan": "# Mend the store\n\n## Read it\n\n## Write it\n\n## Test it\n\n#### Cases"})
+    approved = ("u: go", f"a: x | ExitPlanMode({plan}) as c1", "t: c1 = User has approved your plan.")
+    line = "parts of that plan, in order: Read it; Write it; Test it"
+    assert line in told(*approved)
+    todos = 'TodoWrite({"todos": [{"content": "Read it", "status": "pending"}]})'
+    assert line not in told(*approved, f"a: x | {todos} as c2", "t: c2 = ok")
+    assert line not in told(*approved, "a: All is done.", "u: Now the notes.")
+
+
+def test_a_list_of_tasks_stands_before_what_calls_show_unless_it_is_of_an_earlier_request():
+    todo = ('a: x | TodoWrite({"todos": [{"content": "mend it", "status": "pending"}]}) as c1', "t: c1 = ok")
+    check = (f"a: x | {shell('pytest')} as c2", "t: c2 = 3 passed", "a: Now the rest. | read(a.py) as c3", "t: c3 = x")
+    again = (f"a: x | {shell('pytest')} as c4", "t: c4 = 3 passed", "a: Next. | read(b.py) as c5", "t: c5 = x")
+    lines = told("u: go", *todo, *check)
+    assert lines.index("to do: mend it") < lines.index("last check (turn 1): bash `pytest` → passed: 3 passed")
+    lines = told("u: go", *todo, "a: Half of it.", "u: and now", *check, *again)
+    assert lines[-1] == "to do: mend it (list of turn 1)"

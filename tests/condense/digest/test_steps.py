@@ -114,3 +114,47 @@ def test_a_command_that_only_looks_is_told_with_its_line_where_a_step_holds_noth
     assert steps(view_of(talk("u: go", *look))) == ("turn 1: Let me count them: `jq length ids.json` → 2",)
     edit = ("a: . | edit(a.py) as b", "t: b = ok")
     assert steps(view_of(talk("u: go", *look, *edit))) == ("turn 1: Let me count them: changed a.py",)
+
+
+def test_a_step_that_only_waited_is_none_and_a_command_that_ran_again_is_told_once():
+    begun = "Chunk ID: 1\nWall time: 1 seconds\nProcess running with session ID 71\nOutput:\n"
+    wait = 'write_stdin({"session_id": 71, "chars": ""})'
+    work = (
+        "u: go",
+        'a: I run it. | exec_command({"cmd": "node load.js --all"}) as a',
+        f"t: a = {begun}",
+        f"a: I keep polling. | {wait} as b",
+        f"t: b = {begun}",
+        f"a: It is still at work there. Now I wait on. | {wait} as c",
+        f"t: c = {begun}",
+    )
+    assert not any("still at work" in each for each in steps(view_of(talk(*work))))
+    look = "gh run view 7 --json status"
+    asked = [
+        line
+        for n, how in enumerate(("in_progress", "in_progress", "completed"))
+        for line in (f"a: Let me check the run. | {shell(look)} as d{n}", f"t: d{n} = {how}")
+    ]
+    assert steps(view_of(talk("u: go", *asked))) == (f"turn 1: Let me check the run: `{look}` → completed",)
+
+
+def test_a_commit_is_told_with_its_id_and_an_act_behind_the_first_call_with_its_command():
+    work = (
+        "u: go",
+        f"a: Now I provision it. | {shell('npx vercel login')} as a",
+        "t: a = ok",
+        f"a: . | {shell('npx vercel integration add neon --plan free')} as b",
+        "t: b = " + "row\n" * 200,
+        f"a: Let me commit it. | {shell('git add . && git commit -m x -m y')} as c",
+        "t: c = [main 1a2b3c4d] Add the store",
+    )
+    newest, before = steps(view_of(talk(*work)))
+    assert newest == "turn 1: Let me commit it: `git commit -m x -m y` → [main 1a2b3c4d] Add the store"
+    assert before.endswith("then `npx vercel integration add neon --plan free`")
+
+
+def test_a_command_of_which_the_beginning_is_known_only_names_no_word_of_a_text_in_it():
+    program = 'python3 -c "import json\n' + "for e in rows: print(e)\n" * 60 + "done = 'a; b | c'\""
+    for text in (f"cat x.json; {program}", "[[ ${#d} -eq 32 ]] && python3 -c 'val = read(a); b'", "out=$(ls)"):
+        told = steps(view_of(talk("u: go", f"a: Let me look. | {shell(text)} as a", "t: a = x\ny\nz")))
+        assert not any("done" in line or "[[ " in line or "out=" in line for line in told), told

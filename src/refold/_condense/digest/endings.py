@@ -44,6 +44,7 @@ __all__ = [
     "rejected_turns",
     "rejections",
     "rejects",
+    "worked_in",
     "worked_off",
 ]  # fmt: skip
 
@@ -237,7 +238,7 @@ def worked_off(transcript: Transcript) -> frozenset[int]:
 
     A turn that came into the work on another is none: what became of each of the two is not known.
     """
-    worked, turns, index = _worked_in(transcript), turns_at(transcript), transcript.index
+    worked, turns, index = worked_in(transcript), turns_at(transcript), transcript.index
     return frozenset(
         turns[index[request.id]]
         for each in endings(transcript)
@@ -253,7 +254,7 @@ def outcome_lines(transcript: Transcript, staying: Sequence[Message], *, full: b
     request stays whole as well.
     """
     whole = {message.id: message for message in staying}
-    worked, in_work = _worked_in(transcript), turns_in_work(transcript)
+    worked, in_work = worked_in(transcript), turns_in_work(transcript)
     turns, index = turns_at(transcript), transcript.index
     lines: list[str] = []
     values: dict[str, tuple[str, int]] = {}  # what keys are set to in later turns
@@ -303,7 +304,7 @@ def _with_replaced(outcome: str, turn: int, values: dict[str, tuple[str, int]]) 
 
 
 @memoized
-def _worked_in(transcript: Transcript) -> frozenset[int]:
+def worked_in(transcript: Transcript) -> frozenset[int]:
     """Return the turns in which a call did more than to look."""
     pairs = zip(transcript.messages, turns_at(transcript), strict=True)
     return frozenset(turn for message, turn in pairs if _works(message))

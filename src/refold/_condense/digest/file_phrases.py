@@ -20,7 +20,7 @@ from refold._condense.call_outline import one_line
 from refold._condense.digest.announcements import SENTENCE, announces, points_back, whole_sentences
 from refold._condense.digest.conclusions import LEADS, prose
 from refold._condense.digest.definitions import defined_in, is_prose
-from refold._condense.digest.git_state import COMMITTED
+from refold._condense.digest.outcomes import COMMITTED
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.turns import turn_ends, turns_at
 from refold._condense.file_views import FileWritten, TextReplaced, command_of, is_scratch

@@ -32,7 +32,8 @@ from refold._condense.file_views import is_scratch, took_effect
 from refold._condense.shell_commands import without_heredocs
 from refold._condense.text_calls import text_result
 from refold._text.secrets import holds_secret
-from refold.core.messages import ToolCall, ToolResult, memoized, text_of
+from refold.core._json import decoded, mapping
+from refold.core.messages import Text, ToolCall, ToolResult, memoized, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from refold.core.view import View
 
 __all__ = [
+    "COMMITTED",
     "PASSED_LATER",
     "CallOutcome",
     "answered",
@@ -73,6 +75,8 @@ WENT_ON = 8  # commands that went well, after which a failed one of its own is n
 SHORT_OUTPUT, PRINTED = 400, 140  # characters of an output, and of what of it is told
 BEGINNING = 6_000  # characters of an output that are looked at for it
 REASON = 140  # characters of an answer that says why
+LAST_PRINTED = "printed last: "  # of one whose output does not say it either, but ends with a short line
+LAST_LINE = 90  # characters of one that ends an output which says nothing of how it ended
 LOOKED_AT = 600  # messages that are searched for such
 SOLVED = 4  # checks that failed and went well later that are listed
 SEVERAL = 3  # failures of the same call that are an approach which did not work
@@ -92,11 +96,11 @@ FAILED = re.compile(
 MAY_FAIL = ("fail", "FAIL", "error", "ERR", "panic:", "Traceback", "***", "issing ", "nknown ", "nrecognized ")
 PASSED = re.compile(
     r"\b[1-9]\d* (?:passed|passing)|^(?:ok|PASS|OK)\b|test result: ok|BUILD SUCCESS|0 errors|no issues found|"
-    r"All checks passed|Success:|Tests?:\s+\d+ passed|Compiled successfully",
+    r"All checks passed|Success:|Tests?:\s+\d+ passed|Compiled successfully|^Build complete!",
     re.M,
 )
 # One of these stands in what it finds, or one of the next at the beginning of a line.
-MAY_PASS = (" pass", "SUCCESS", "0 errors", "no issues", "Success:", "Compiled", "test result")
+MAY_PASS = (" pass", "SUCCESS", "0 errors", "no issues", "Success:", "Compiled", "Build complete", "test result")
 MAY_PASS_LINES = ("ok", "PASS", "OK")
 # A tool that was refused or not there says nothing about the work.
 NO_ERROR = re.compile(
@@ -134,17 +138,23 @@ HAS_FAILED_WELL = re.compile(
 )
 COMMANDS = re.compile(r"`([^`\n]+)`")
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\[\d{1,3}(?:;\d{1,3})*m")  # for colors, also without their first sign
+REPORT = re.compile(r"^\s*\{(?s:.*?)\"(?:output|exit_code|metadata)\": ?", re.M)  # an answer that is an object
+HEAD = 300  # characters of an answer in which it begins
 NESTED = re.compile(r"Command: .*?^Output: (.*?)^(?:Error|Stderr|Exit Code): ", re.S | re.M)  # as Gemini CLI reports
 AT_LAST = re.compile(r"^Shell cwd was reset to .*\s*\Z", re.M)  # what a harness adds to an output
 EMPTY = re.compile(r"\([^()\n]*\)|\W*")  # in place of an output: "(no output)"
 LABELLED = re.compile(r"^\s*((?:active|state|status|conclusion|result) ?: \S.*)$", re.M | re.I)  # how something is
 JOINED = re.compile(r"[;\n]|&&|\|\|")  # behind a command in its line: others, which print, too
 BETWEEN = " / "  # lines
+TELLING_WORD = re.compile(r"(?!(?:error|exit|code|with|this|that|from|failed)\b)\w{4,}|[1-9]\d{2}")
+STEM = 5  # signs at its beginning by which a word is known again: "upload", "uploads"
 WORDS, ALIKE = re.compile(r"\w+"), 0.6  # of two commands, and the share of them that both have where they are alike
 WORD, MARKS = re.compile(r"\w"), " \t-*•✓"  # what a line holds that says something, and marks around it
 TASK = re.compile(r"\w+(?:[:.-]\w+)+")  # the name of a task that a file defines
 READABLE = (".md", ".mdx", ".rst", ".txt")  # texts for readers define nothing
 GIT = re.compile(r"(?:^|/)\.git/")
+# What Git says of a commit: "[main 1a2b3c4] subject", "[main (root-commit) 1a2b3c4] subject".
+COMMITTED = re.compile(r"^\[(?P<branch>[^\s\]]{1,250})[^\]\n]{0,40} (?P<id>[0-9a-f]{7,40})\] (?P<subject>.+)$", re.M)
 # Behind a command in its line what gives another exit code than its own: a filter, or a command that runs in any case.
 ANOTHER = re.compile(r"[|;]|\n\s*[^\s#]|(?<![&>])&(?![&\d>])")
 NEGATED = re.compile(r"(?:^|[;&|\n(]|\b(?:if|then|do)\b)\s*! ")  # a command whose failure is success
@@ -157,8 +167,8 @@ class CallOutcome(Struct, frozen=True):
     """What came of a call: the call as one line, how it ended, whether it failed, and whether that is still so.
 
     `passed_later` tells that a later call went well with the same; a failed call may be open no more without that.
-    `tells` is whether it says something that it went well, `comment` what the assistant says behind a failure,
-    as `narration` gives it.
+    `tells` is whether it says something that it went well, `comment` what the assistant says of a failure right behind
+    it, as `narration` gives it. `blocked` tells of a command that its harness did not run.
     """
 
     call: str
@@ -171,6 +181,7 @@ class CallOutcome(Struct, frozen=True):
     turn: int = 0
     tells: bool = True
     comment: tuple[str, str] = ("", "")
+    blocked: bool = False
 
 
 def prepare(message: Message) -> None:
@@ -230,10 +241,21 @@ def outcomes(
                     went_on = sum(at > position for at in (*commands, *written)) >= WENT_ON
                 after = view.transcript.messages[position + 1 : position + BEHIND] if position >= 0 else ()
                 comment = next((words for each in after if any(words := narration(each))), ("", ""))
-                outcome = replace(outcome, open=not (well or went_on), passed_later=well, comment=comment)
+                if not _speaks_of(comment[1], how):
+                    comment = (comment[0], "")
+                blocked = shell and result.is_error and code_of(result) is None
+                outcome = replace(
+                    outcome, open=not (well or went_on), passed_later=well, comment=comment, blocked=blocked
+                )
             results[line] = outcome
             later_written.update(each.written for each in targets_of(call) if shell and " " in each.written)
     return tuple(results.values())
+
+
+def _speaks_of(comment: str, how: str) -> bool:
+    """Tell whether what the assistant says behind a failure has a telling word of how it ended."""
+    words, others = ({word[:STEM] for word in TELLING_WORD.findall(each.lower())} for each in (how, comment))
+    return not words.isdisjoint(others)
 
 
 def repeated_failures(
@@ -444,7 +466,24 @@ def answered(view: View, messages: Iterable[Message]) -> Iterator[tuple[ToolCall
 def _answered_in(view: View) -> dict[MessageId, Pairs]:
     """Return what each message of the transcript answers: ten sections ask for it."""
     messages = view.transcript.messages
-    return with_ends(messages, {message.id: tuple(answers_of(view, message)) for message in messages})
+    return with_ends(messages, {message.id: tuple(_plain(answers_of(view, message))) for message in messages})
+
+
+def _plain(pairs: Iterable[tuple[ToolCall, ToolResult]]) -> Iterator[tuple[ToolCall, ToolResult]]:
+    """Yield calls with their results, what commands printed in plain words where a harness reports it as JSON."""
+    for call, result in pairs:
+        if not (is_shell(call) and (report := REPORT.search(result.text[:HEAD]))):
+            yield call, result
+            continue
+        start = result.text.index("{", report.start())
+        answer = mapping(decoded(result.text[start:].strip()))
+        code = answer.get("exit_code", mapping(answer.get("metadata")).get("exit_code"))
+        printed = answer.get("output")
+        if not isinstance(printed, str):
+            yield call, result
+            continue
+        head = f"Exit code: {code}\nOutput:\n" if isinstance(code, int) else ""
+        yield call, replace(result, content=(Text(f"{head}{printed}"),))
 
 
 def answers_of(view: View, message: Message) -> Iterator[tuple[ToolCall, ToolResult]]:
@@ -491,9 +530,11 @@ def ended(view: View, call: ToolCall, result: ToolResult) -> str:
     checks = is_shell(call) and target_of(call).checks
     if checks and not bad and is_running(result):
         return STILL_RUNNING
-    if checks and not how.startswith("exit code"):
+    if checks and (not how.startswith("exit code") or (code == 0 and verdict_of(result) == "passed")):
         how = verdict_of(result) or how or UNREPORTED
     if checks and not bad:
+        if how == UNREPORTED and not warnings(result) and (line := _last_words(view, result)):
+            how = f"{LAST_PRINTED}{line}"
         passed = ", ".join(filter(None, (how, warnings(result))))
         return ": ".join(filter(None, (passed, counted(result))))
     if not bad:
@@ -506,6 +547,12 @@ def ended(view: View, call: ToolCall, result: ToolResult) -> str:
         line = _last_line(result.text)
         line = "" if line in _usual_lines(view) else line
     return f"{how}: {line}" if line else how
+
+
+def _last_words(view: View, result: ToolResult) -> str:
+    """Return the last line of an output where it is a whole one, and none that many outputs end with."""
+    line = _last_line(CODES.sub("", AT_LAST.sub("", result.text)))
+    return line if len(line) <= LAST_LINE and WORD.search(line) and line not in _usual_lines(view) else ""
 
 
 def says_something(view: View, call: ToolCall, result: ToolResult) -> bool:
@@ -525,6 +572,9 @@ def _printed(view: View, call: ToolCall, result: ToolResult) -> str:
     """Return the first lines of what a command printed that went well, where that is short and of no other command."""
     about = subject(call)[0]
     written = target_of(call).written
+    if target_of(call).task == "git commit" and (commits := [*COMMITTED.finditer(result.text)]):
+        line, subject_line = commits[-1][0], commits[-1]["subject"]
+        return one_line(line.removesuffix(subject_line) if subject_line in written else line, PRINTED)
     if not written or len(about) >= SUBJECT or JOINED.search(without_heredocs(about).rpartition(written)[2]):
         return ""
     text = _own_words(call, result)

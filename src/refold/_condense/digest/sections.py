@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._condense.digest.conclusions import decisions, plain, tried, verdicts
-from refold._condense.digest.endings import changed_in, outcome_lines, rejected_turns, rejections
+from refold._condense.digest.endings import changed_in, outcome_lines, rejected_turns, rejections, worked_in
 from refold._condense.digest.file_log import CHANGED, READ, FileRecord, file_log
 from refold._condense.digest.findings import other_calls, values
 from refold._condense.digest.guides import GUIDES, guide_rules
@@ -83,6 +83,8 @@ END = " → "  # between a call and how it ended
 ADDRESSED = re.compile(rf"{END}.*\b\w*(?:id|ur[li]|address): ", re.I)
 # The end or the beginning of a command that is not whole, and of which nothing tells how it ended.
 CUT = re.compile(r" …`?$|^\S+ `… (?!git |gh |mv |.*→)")
+# A command that shows how things are: what it printed holds until something changes them.
+SHOWS = re.compile(r" (?:--?)?(?:list|ls|status|show|info|get|ps|view|whoami|describe|version|checks)\b")
 NUMBERED = re.compile(r"\bturn \d+\b")
 KNOWN_AGAIN = 40  # characters of a statement that was cut from which it is known again
 STEP = re.compile(r"(turn \d+: .+?): (?=changed |then |[`\"])")  # how a step begins that was announced
@@ -171,7 +173,7 @@ def _own(
     wrong = [
         end
         for end in ends
-        if end.failed and not end.target.looks and not any(later.covers(end.target) for later in again)
+        if end.failed and (not end.target.looks or end.blocked) and not any(later.covers(end.target) for later in again)
     ]
     # an edit that found no place and is done by now teaches nothing, nor does what went well when it was run again,
     # nor what failed without a word, of its own or of the assistant behind it
@@ -179,12 +181,14 @@ def _own(
         end
         for end in wrong
         if not (end.open or end.passed_later) and (end.shell or end.target.task != WRITE) and ": " in end.ended
-        if any(end.comment) or end.target.checks
+        if end.comment[1] or end.target.checks
     ]
+    worked = worked_in(transcript)  # in other turns the assistant only judges what is there
+    active = [message for message in standing if turns[index[message.id]] in worked]
     broken = (
         *rejections(transcript),
         *repeated_failures(view, messages, went_well),
-        *tried(transcript, standing, partial(is_over, view, went_well)),
+        *tried(transcript, active, partial(is_over, view, went_well)),
     )
     solved = (line for line in solved_checks(view) if not any(one.startswith(line.split(END)[0]) for one in broken))
     yield Section(TRIED, (*broken, *map(_line_with_words, _newest(over)), *solved), 0.08, newest_first=True)
@@ -211,10 +215,13 @@ def _own(
     yield Section(CHANGED, tuple(record.line for record in changed), 0.2, newest_first=True, fuller=full)
     read = tuple(record.line for record in _read(log))
     yield Section(READ, likeliest_first(read, transcript)[:FILES_READ], 0.05)
+    # commits are told in the state of the work
     passed = _newest(
         end
-        for end in ends
-        if end.shell and end.tells and not (end.failed or end.target.looks or end.target.task == "mkdir")
+        for end in _unrefuted(ends, in_work)
+        if end.shell
+        and end.tells
+        and not (end.failed or end.target.looks or end.target.task in ("mkdir", "git commit"))
     )
     commands = tuple(line for line in map(_line, passed) if not CUT.search(line))
     yield Section("Commands", commands[:COMMANDS], 0.02, newest_first=True)
@@ -223,7 +230,7 @@ def _own(
     yield Section(WORKED_THROUGH, worked_through(view, messages, staying), 0.3, newest_first=True)
     yield Section("Values", values(transcript, sound), 0.02, newest_first=True)
     yield Section(STEPS, done, 0.1, newest_first=True)
-    yield Section(STATE, stated, 0.1)
+    yield Section(STATE, stated, 0.14)
     yield Section(NAMED_DOCUMENT, named_document(view, staying) if messages else (), 0.1)
     reported = reports(view, staying) if messages else ()
     in_words = reports(view, staying, full=True) if reported and in_full else ()
@@ -278,6 +285,23 @@ def _read(log: Sequence[FileRecord]) -> Iterator[FileRecord]:
         passing = is_scratch(record.path) or SKILL.search(record.path) or record.path.rstrip("/") in folders
         if not (record.changed or passing):
             yield record
+
+
+def _unrefuted(ends: Iterable[CallOutcome], in_work: frozenset[int]) -> Iterator[CallOutcome]:
+    """Yield outcomes, newest first, without those that show how things were before the same program changed them.
+
+    Nothing says that what a command showed in an earlier turn still holds.
+    """
+    changed: set[str] = set()
+    for end in ends:
+        program = end.target.task.partition(" ")[0]
+        if SHOWS.search(end.target.written):
+            if end.turn in in_work and program not in changed:
+                yield end
+            continue
+        if not end.failed:
+            changed.add(program)
+        yield end
 
 
 def _newest(ends: Iterable[CallOutcome]) -> list[CallOutcome]:

@@ -17,11 +17,12 @@ from refold._condense.digest.background import ENDED, KILLS, STARTED, in_backgro
 from refold._condense.digest.conclusions import PLAN_ENDS, SUPPOSED, prose
 from refold._condense.digest.definitions import is_prose
 from refold._condense.digest.file_log import AGENTS, file_log
-from refold._condense.digest.git_state import COMMITTED, STATUS, git_state
+from refold._condense.digest.git_state import git_state
 from refold._condense.digest.ledger import ALL_DONE, ledger
 from refold._condense.digest.narration import no_work
 from refold._condense.digest.open_items import LISTED_OPEN, open_items
 from refold._condense.digest.outcomes import (
+    COMMITTED,
     EXPECTED,
     answered,
     answers_of,
@@ -36,7 +37,7 @@ from refold._condense.digest.reports import report_of
 from refold._condense.digest.targets import Target, target_of, targets_of
 from refold._condense.digest.task_lists import IN_PROGRESS, lists_tasks, newest_task_list
 from refold._condense.digest.turns import goes_on_at_once, turn_ends, turn_numbers, turns_at, turns_in_work
-from refold._condense.file_views import FileNames, command_of, is_scratch
+from refold._condense.file_views import FileNames, command_of, is_scratch, took_effect
 from refold._condense.shell_commands import GIT, without_heredocs
 from refold._condense.text_calls import text_call
 from refold.core._speakers import is_turn
@@ -52,13 +53,17 @@ if TYPE_CHECKING:
 __all__ = ["LISTED", "STATE", "TODO", "prepare", "state"]
 
 STATE = "State and next step"  # the section of a digest
+LIST_OF = " (list of turn "  # behind tasks of a list that is older than the current request
 TODO, LISTED = "to do: ", "to-do list: "
 PASSED = "done, too, it seems, though not marked: tasks behind it are done and its turn was answered"
 DONE_LENGTH = 300  # characters of the tasks that are done, the newest at the end
+HEADINGS = re.compile(r"^#{2,3}[ \t]+(\S[^\n]*)$", re.M)  # of a plan, below its title
+FEWEST_PARTS, MOST_PARTS, PART_LENGTH = 3, 14, 60  # headings that are told, and characters of one
 PLAN_LENGTH = 120  # characters of a plan's title, or of what the user said to it
-BRANCH_SEEN = "branch "  # how the line begins that names the branch
 SINCE_COMMIT, NOTHING_CHANGED = "changed since the last commit: ", "nothing seen"
 ITEM_OF, OPEN = "item ", ("open finding: ", LISTED_OPEN)  # how lines of what a request or an answer lists begin
+NOTHING_YET = "no work on the current request yet"
+DONE = " (done)"  # behind an edit that has changed its file
 WAITED_FOR = " (no result yet)"  # behind a call at the end that nothing has answered
 WENT_WELL = ", which went well"  # behind a commit that the last words announced
 PROSE = (".md", ".mdx", ".rst", ".txt")
@@ -110,7 +115,6 @@ COMMIT = re.compile(  # the part of a line of commands that commits
     rf"""{GIT} commit\b(?![-/])(?:'[^']*'|"(?:\\.|[^"\\])*"|[^'"|;&\n])*"""
 )
 REDIRECTION = re.compile(r"\s*\d?>+\s*$")  # behind it, of which the rest stands behind a sign that ends it
-BRANCH = re.compile(r"^(?:On branch \S+|Switched to (?:a new )?branch '[^'\n]+')$", re.M)
 
 
 def state(view: View) -> tuple[str, ...]:
@@ -119,11 +123,14 @@ def state(view: View) -> tuple[str, ...]:
     results = tuple(_results_of_calls(view, last[-1] if last else ""))
     tasks, uncommitted = tuple(_to_do(view.transcript)), tuple(_uncommitted(view))
     account = () if tasks else (*ledger(view), *open_items(view))
-    plans = (*_plan(view), *_written_plans(view))
+    plans = (*_plan(view, in_parts=not tasks), *_written_plans(view))
     git = tuple(git_state(view))
-    if git and git[0].startswith(STATUS) and (branch := re.search(r", branch (\S+?)[: ]", git[0])):  # named once
-        results = tuple(line for line in results if not (line.startswith(BRANCH_SEEN) and branch[1] in line))
-    listed = (*last, *results, *account, *uncommitted, *git, *_running(view), *plans, *tasks, *_blocked(view))
+    current = () if any(LIST_OF in line for line in tasks) else tasks
+    earlier = () if current else tasks
+    results = (*results, *uncommitted, *git, *_running(view))
+    listed = (*last, *current, *results, *account, *plans, *earlier, *_blocked(view))
+    if listed == (NOTHING_YET,):  # this alone says nothing
+        return ()
     ended = (
         last and last[-1].endswith(WENT_WELL) and not any(line.startswith((TODO, ITEM_OF, *OPEN)) for line in listed)
     )
@@ -137,7 +144,7 @@ def _to_do(transcript: Transcript) -> Iterator[str]:
         return
     turns, place = turns_at(transcript), transcript.index[tasks.message]
     turn = turns[place]
-    of_turn = f" (list of turn {turn})" if turn < turns[-1] else ""
+    of_turn = f"{LIST_OF}{turn})" if turn not in turns_in_work(transcript) else ""
     ended = any(transcript.index[id] > place for id in turn_ends(transcript))
     whole = len(tasks.done) + len(tasks.remaining)
     # what was in progress when its turn ended was done or given up, and only the list does not say so
@@ -207,8 +214,8 @@ def _ending(text: str) -> str:
     return f"… {text[text.find(' ', len(text) - DONE_LENGTH) + 1 :]}"
 
 
-def _plan(view: View) -> Iterator[str]:
-    """Yield what became of the last plan that a tool put before the user, and its title."""
+def _plan(view: View, *, in_parts: bool) -> Iterator[str]:
+    """Yield what became of the last plan that a tool put before the user, and its title; of one in work its parts."""
     messages = view.transcript.messages
     plans = ((at, call) for at in range(len(messages) - 1, -1, -1) for call in messages[at].calls if _plans(call))
     position, call = next(plans, (0, None))
@@ -226,6 +233,10 @@ def _plan(view: View) -> Iterator[str]:
         became = "approved by the user"
     turn = turns_at(view.transcript)[position]
     yield f"plan (turn {turn}), {became}" + (f": {title}" if title else "")
+    parts = [one_line(heading.strip("# *"), PART_LENGTH) for heading in HEADINGS.findall(plan)]
+    if in_parts and result is not None and turn in turns_in_work(view.transcript) and len(parts) >= FEWEST_PARTS:
+        more = f"; and {len(parts) - MOST_PARTS} more" if len(parts) > MOST_PARTS else ""
+        yield f"parts of that plan, in order: {'; '.join(parts[:MOST_PARTS])}{more}"
 
 
 def _written_plans(view: View) -> Iterator[str]:
@@ -272,7 +283,7 @@ def _last_words(view: View) -> Iterator[str]:
         message = transcript.messages[position]
         if is_turn(message):
             if not calls:  # nothing was done on the newest request: what was before it is no state of it
-                yield "no work on the current request yet"
+                yield NOTHING_YET
             break
         for call, result in answered(view, [message]) if len(calls) < CALLS else ():
             if not calls and is_shell(call) and target_of(call).task in CLOSING and not failed(call, result):
@@ -323,7 +334,10 @@ def _end(view: View, position: int, call: ToolCall, result: ToolResult) -> str:
     wrong = failed(call, result)
     if AGENTS.search(plain_name(call.name)) and not wrong:
         return f" → {report_of(result.text)}"
-    how = ended(view, call, result) if checks or (wrong and not target_of(call).looks) else ""
+    if not wrong and not is_shell(call) and took_effect(call, result):
+        return DONE if writes(call) else ""
+    committed = is_shell(call) and target_of(call).task == "git commit"
+    how = ended(view, call, result) if checks or committed or (wrong and not target_of(call).looks) else ""
     expected = EXPECTED if wrong and meant_to_fail(view, position, call) else ""
     return f" → {how}{expected}" if how else ""
 
@@ -343,7 +357,7 @@ def _stated(message: Message) -> str:
 
 
 def _results_of_calls(view: View, listed: str) -> Iterator[str]:
-    """Yield the last checks, each of another sort, and the last commit, or the branch where that was seen later.
+    """Yield the last checks, each of another sort, and the last commit.
 
     A check that is among the calls that are `listed` is not named again, nor is one that a later one contains, one that
     was to fail, or one of an earlier turn that passed.
@@ -352,7 +366,7 @@ def _results_of_calls(view: View, listed: str) -> Iterator[str]:
     turns = turns_at(transcript)
     checks: list[Target] = []
     lines: list[str] = []
-    commit = branch = newest = ""
+    commit = newest = ""
     edited = rewritten = False
     for position in range(len(transcript.messages) - 1, max(len(transcript.messages) - CALLS_BACK, 0) - 1, -1):
         message, turn = transcript.messages[position], f"(turn {turns[position]})"
@@ -381,9 +395,7 @@ def _results_of_calls(view: View, listed: str) -> Iterator[str]:
                     committed = [line[0] for line in COMMITTED.finditer(result.text)] or _commits(call, result)
                     commit = f"last commit {turn}: {one_line(committed[-1], 140)}" if committed else ""
                     commit = (newest or f"{commit} (rewritten later)") if commit and rewritten else commit
-                elif not branch and (named := BRANCH.findall(result.text)):
-                    branch = f"{BRANCH_SEEN}{turn}: {one_line(named[-1], 140)}"
-    yield from filter(None, (*lines, commit, branch))
+    yield from filter(None, (*lines, commit))
 
 
 def _is_checked(path: str) -> bool:

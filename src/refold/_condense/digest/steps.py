@@ -2,7 +2,8 @@
 
 The last words and the last calls say where the work is, not how much of it is done. A step is what stands between two
 announcements of the assistant ("Item 5: the index", "Now the tests"). What it says before the next one ("Only the
-index fails.") is what came of the step. Steps that only looked at something, and of which nothing is said, are none.
+index fails.") is what came of the step. Steps that only looked at something, and of which nothing is said, are none,
+nor are those that only waited for a command. One that a later step ran again is told there.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from msgspec import Struct
 
 from refold._condense.call_facts import is_shell, subject, writes
 from refold._condense.call_outline import call_line, one_line
+from refold._condense.digest.background import only_waited
 from refold._condense.digest.narration import narration
 from refold._condense.digest.outcomes import (
     PASSED_LATER,
@@ -31,7 +33,7 @@ from refold._condense.file_views import is_scratch, took_effect
 from refold._condense.placeholders import LEFT_OUT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from refold._condense.digest.targets import Target
     from refold.core.messages import Message, MessageId, ToolCall, ToolResult
@@ -117,6 +119,7 @@ def _steps(view: View, known: frozenset[MessageId], stated: str) -> Iterator[_St
     end = len(places)
     passed: list[Target] = []  # what went well in later calls
     finding = ""  # what the assistant says behind the step
+    later: dict[str, set[str]] = {}  # how commands ended in later steps
     for start in range(end - 1, -1, -1):
         position = places[start]
         words, came = narration(messages[position])
@@ -130,13 +133,34 @@ def _steps(view: View, known: frozenset[MessageId], stated: str) -> Iterator[_St
             ]
             solved = _solved(done, passed)
             own = _first_calls(messages, places[start:end])
+            waited = 0
             for number, (place, call, result) in enumerate(done):
                 runs = step.runs if call.call_id in own else step.later
-                _note(step, runs, view, place, call, result, solved=number in solved)
-            step.finding = finding if done else ""
+                if only_waited(call, result):
+                    waited += 1
+                elif not _ran_again(later, view, call, result):
+                    _note(step, runs, view, place, call, result, solved=number in solved)
+            for command, how in (*step.runs.items(), *step.later.items()):
+                later.setdefault(command, set()).add(how)
+            step.finding = finding if len(done) > waited else ""
             yield step
             is_known = begins or messages[position].id in known or came in stated
             end, finding = start, "" if is_known else came
+
+
+def _ran_again(later: Mapping[str, set[str]], view: View, call: ToolCall, result: ToolResult) -> bool:
+    """Tell whether a later step ran the same command, where it did not fail here, or failed in the same way there."""
+    if not is_shell(call):
+        return False
+    command = _written(call)
+    return command in later and (
+        not failed(call, result) or one_line(ended(view, call, result), ENDED) in later[command]
+    )
+
+
+def _written(call: ToolCall) -> str:
+    """Return the command of a call that tells most, as a step names it."""
+    return f"`{one_line((target_of(call).written or call_line(call)).replace('`', chr(39)), ENDED)}`"
 
 
 def _first_calls(messages: Sequence[Message], places: Sequence[int]) -> frozenset[str]:
@@ -175,14 +199,15 @@ def _note(
         or (wrong and meant_to_fail(view, position, call))
     ):
         return
-    written = target.written or call_line(call)
-    if LEFT_OUT.search(written):  # an earlier plan cut it
+    command = _written(call)
+    if LEFT_OUT.search(command):  # an earlier plan cut it
         return
-    command = one_line(written.replace("`", "'"), ENDED)
     if wrong or (is_shell(call) and (target.checks or len(target.written) <= ENDED)):
         how = one_line(ended(view, call, result), ENDED)
-        if not (wrong or says_something(view, call, result) or (runs is step.runs and step.words and " " in command)):
+        whole = is_shell(call) and subject(call)[0].strip() == target.written  # it does nothing else
+        named = step.words and " " in command and (whole or runs is step.runs)
+        if not (wrong or named or says_something(view, call, result)):
             return
         for before in (step.runs, step.later):
-            before.pop(f"`{command}`", None)
-        runs[f"`{command}`"] = f"{how}{SOLVED}" if solved else how
+            before.pop(command, None)
+        runs[command] = f"{how}{SOLVED}" if solved else how

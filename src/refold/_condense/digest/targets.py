@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold._condense.call_facts import act_of, is_shell, plain_name, reads, subject, writes
-from refold._condense.shell_commands import plain_path, without_heredocs
+from refold._condense.call_facts import act_of, is_shell, plain_name, reads, subject, workdir, writes
+from refold._condense.shell_commands import joined, plain_path, without_heredocs
 from refold._salience.lazy_table import LazyTable
 from refold._text.text_cache import word_cache
 from refold.core.messages import ToolCall, memoized
@@ -38,8 +38,9 @@ _TOOLS = (
     "make just nx turbo composer terraform helm brew apt apt-get conda"
 )
 _LOOKING = (
-    "grep rg ls cat find head tail sed awk test [ which wc diff stat command type tree file jq echo printf pwd cd env "
-    "printenv date ps lsof du df readlink realpath basename dirname cut sort uniq tr xxd od hexdump ag fd whereis man "
+    "grep rg ls cat find head tail sed awk test [ [[ which wc diff stat command type tree file jq echo printf pwd cd "
+    "env printenv date ps lsof du df readlink realpath basename dirname cut sort uniq tr xxd od hexdump ag fd whereis "
+    "man "
     "sleep true false export set source . id whoami uname hostname nl less more strings exit return if then else fi "
     "for while do done wait kill pkill pgrep Select-String Get-Content Get-ChildItem Write-Output Write-Host Test-Path "
     "Get-Command Select-Object"
@@ -82,6 +83,7 @@ SHOWS = {
     "npm check": ("tsc", "npm typecheck"),
     "npm typecheck": ("tsc",),
     "tsc": ("npm typecheck",),
+    "git commit": ("git merge", "git cherry-pick", "git revert", "git pull"),  # what had conflicts is done by it
 }
 # Runners of a project's tests, whatever they are written in, or in one language only: all tests show each.
 TESTERS = frozenset({"pytest", "unittest", "go test", "cargo test", "rspec", "phpunit", "ctest", "jest", "vitest"})
@@ -109,10 +111,15 @@ _VALUED = "-c --config -o --output --rootdir --manifest-path -f --file -m --repo
 VALUED = frozenset(_VALUED.split())
 RUNNERS = re.compile(
     r"^(?:!|sudo|time|nice|nohup|env|exec|stdbuf \S+|timeout (?:-\S+ )*\S+|(?:uv|poetry|pipenv|pdm|hatch|rye) run|"
+    r"corepack|(?:fnm|mise|nvm|volta|devbox|nix develop)\b(?: (?!--(?: |$))\S+)* (?:--|-c|--command)|direnv exec \S+|"
     r"npx(?: --yes| -y)?|bunx|pnpm (?:exec|dlx)|yarn (?:exec|dlx)|npm exec(?: --)?|bundle exec|"
     r"(?:\S*/)?python\d?(?:\.\d+)? -m|xargs(?: -\S+)*|[A-Za-z_][A-Za-z0-9_]*=(?:'[^']*'|\"[^\"]*\"|\S*)) "
 )
+RUNS_SCRIPT = re.compile(r"^(?:p?npm )?node --run (?=[\w:-])")  # of a project, as `npm run` does
 SIMPLE = re.compile(r"(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|[^'\"|;&\n])+")  # commands between `|`, `;` and `&&`
+OPEN_QUOTE = re.compile(r"['\"]")
+# What a word must be to be the name of a program: no text, and no variable that is set.
+PROGRAM = re.compile(r"\[\[?|[\w.@+:%~/\\ -]*\w[\w.@+:%~/\\ -]*")
 KEYWORDS = re.compile(r"^(?:(?:then|do|else|if|elif|while|until) )+")  # of a shell, before a command
 HIDDEN = re.compile(r"(?:^|/)\.\w")  # in a folder that tools of an agent stand in, not the work
 WORD = re.compile(r"'[^']*'|\"[^\"]*\"|[^\s]+")
@@ -177,7 +184,7 @@ def targets_of(call: ToolCall) -> tuple[Target, ...]:
     written = writes(call)
     if is_shell(call) and plain:
         files = (Target(WRITE, (path,), looks=True) for path in written)
-        return (*files, *_of_command(about))
+        return (*files, *_of_command(about, workdir(call)))
     if written:
         return (Target(WRITE, written),)
     if ref := reads(call):
@@ -202,15 +209,18 @@ def _chosen(targets: Sequence[Target]) -> Target:
     return targets[-1]
 
 
-def _of_command(command: str) -> tuple[Target, ...]:
-    """Return what each of the commands in a line does."""
-    folder = ""
+def _of_command(command: str, folder: str = "") -> tuple[Target, ...]:
+    """Return what each of the commands in a line does that is run in a folder."""
     targets: list[Target] = []
-    for piece in SIMPLE.findall(REDIRECTED.sub(r"\1", without_heredocs(command))):
-        simple = KEYWORDS.sub("", piece.strip(" ()\t{}"))
+    line, end = REDIRECTED.sub(r"\1", without_heredocs(command)), 0
+    for piece in SIMPLE.finditer(line):
+        if OPEN_QUOTE.search(line, end, piece.start()):
+            break  # what follows stands in a text of which the end was cut
+        end = piece.end()
+        simple = KEYWORDS.sub("", piece[0].strip(" ()\t{}"))
         words = [word.strip("'\"") for word in WORD.findall(simple)]
         if len(words) == 2 and words[0] in FOLDERS:
-            folder = words[1]
+            folder = _folder_after(folder, words[1])
         elif done := _of_simple(simple, folder):
             targets += [replace(each, written=simple) for each in done]
     return tuple(targets) or (Target(command[:40], looks=True),)
@@ -219,14 +229,15 @@ def _of_command(command: str) -> tuple[Target, ...]:
 def _of_simple(command: str, folder: str) -> tuple[Target, ...]:
     while match := RUNNERS.match(command):
         command = command[match.end() :].strip()
+    command = RUNS_SCRIPT.sub("npm run ", command)
     words = [word.strip("'\"") for word in WORD.findall(command)]
-    if not words or words[0][:1] in "#$…":
+    if not words or not PROGRAM.fullmatch(words[0]):
         return ()
     program = words[0].replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".exe")
     rest: Sequence[str] = words[1:]
     program = SAME.get(program, program)
     if program in SHELL_PROGRAMS and len(rest) == 2 and rest[0].endswith("c"):
-        return _of_command(rest[1])
+        return _of_command(rest[1], folder)
     flags = takewhile(lambda word: word.startswith("-"), rest[:2])  # what follows a script is the script's own
     if program in INTERPRETERS and (not INLINE.isdisjoint(flags) or not rest):
         return (Target(command[:40], looks=True),)  # a probe: what it looks for is in its own text
@@ -247,7 +258,12 @@ def _of_simple(command: str, folder: str) -> tuple[Target, ...]:
     looks = (program == "git" and verb in GIT_LOOKS) or (program, verb) == ("gh", "api")
     objects, names = ((), ()) if program == "git" else _objects(rest)
     checks = program in BUILDERS and (not verb or CHECKING.match(verb) is not None)
-    return (Target(f"{program} {verb}".rstrip(), objects, checks, looks, names, place or folder),)
+    return (Target(f"{program} {verb}".rstrip(), objects, checks, looks, names, _folder_after(folder, place)),)
+
+
+def _folder_after(folder: str, place: str) -> str:
+    """Return the folder that a command is in that was in one and goes to another, or stays."""
+    return joined(folder, place) if place and place[0] not in "~$`-." else place or folder
 
 
 def _verb(words: Sequence[str], place: str = "") -> tuple[str, Sequence[str], str]:

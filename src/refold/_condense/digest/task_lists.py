@@ -165,7 +165,7 @@ def _task_id(result: ToolResult) -> str:
 @memoized
 def _update(call: ToolCall) -> _Update | None:
     """Return what a call says of a list of tasks; None where it says nothing of one."""
-    if not any(f'"{key}"' in call.arguments for key in (*LISTS, *TEXTS)):
+    if not any(f'{key}"' in call.arguments or f"{key}:" in call.arguments for key in (*LISTS, *TEXTS)):
         return None
     arguments = arguments_of(call)
     named = NAMES.search(plain_name(call.name)) is not None
