@@ -23,7 +23,7 @@ from refold._condense.digest.answers import asks, question_before
 from refold._condense.digest.conclusions import plan_of
 from refold._condense.digest.gist import BRIEF, deed, names_something, reply
 from refold._condense.digest.previous import own_text
-from refold._condense.digest.targets import targets_of
+from refold._condense.digest.targets import target_of, targets_of
 from refold._condense.digest.turns import turn_ends, turn_numbers, turns_at, turns_in_work
 from refold._condense.file_views import is_scratch
 from refold._condense.replaced import replacements
@@ -44,7 +44,7 @@ __all__ = [
     "rejected_turns",
     "rejections",
     "rejects",
-    "worked_in",
+    "tried_in",
     "worked_off",
 ]  # fmt: skip
 
@@ -238,7 +238,7 @@ def worked_off(transcript: Transcript) -> frozenset[int]:
 
     A turn that came into the work on another is none: what became of each of the two is not known.
     """
-    worked, turns, index = worked_in(transcript), turns_at(transcript), transcript.index
+    worked, turns, index = _worked_in(transcript), turns_at(transcript), transcript.index
     return frozenset(
         turns[index[request.id]]
         for each in endings(transcript)
@@ -254,7 +254,7 @@ def outcome_lines(transcript: Transcript, staying: Sequence[Message], *, full: b
     request stays whole as well.
     """
     whole = {message.id: message for message in staying}
-    worked, in_work = worked_in(transcript), turns_in_work(transcript)
+    worked, in_work = _worked_in(transcript), turns_in_work(transcript)
     turns, index = turns_at(transcript), transcript.index
     lines: list[str] = []
     values: dict[str, tuple[str, int]] = {}  # what keys are set to in later turns
@@ -304,7 +304,15 @@ def _with_replaced(outcome: str, turn: int, values: dict[str, tuple[str, int]]) 
 
 
 @memoized
-def worked_in(transcript: Transcript) -> frozenset[int]:
+def tried_in(transcript: Transcript) -> frozenset[int]:
+    """Return the turns in which a file was changed or a check was run: in others the assistant only judges."""
+    pairs = zip(transcript.messages, turns_at(transcript), strict=True)
+    checked = {turn for message, turn in pairs for call in message.calls if target_of(call).checks}
+    return changed_in(transcript) | checked
+
+
+@memoized
+def _worked_in(transcript: Transcript) -> frozenset[int]:
     """Return the turns in which a call did more than to look."""
     pairs = zip(transcript.messages, turns_at(transcript), strict=True)
     return frozenset(turn for message, turn in pairs if _works(message))

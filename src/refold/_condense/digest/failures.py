@@ -47,11 +47,12 @@ REASONS = (
     re.compile(r"^E +(?!assert\b)\S.*$|^\s*[\w.]*(?:Error|Exception|Failure)\b: .+$|^.*\bpanicked at .+$", re.M),
     re.compile(
         r"^E +\S.*$|^\s+\S+_test\.go:\d+: .+$|^\s*Error:\s+\S.*$|^\S+\.\w+:\d+(?::\d+)?: (?:fatal )?error: .+$|"
-        r"^\s*(?:AssertionError|panic:).*$|^error(?:\[E\d+\])?: .+$|^\./?\S+\.go:\d+:\d+: .+$|"
+        r"^\s*(?:AssertionError|panic:).*$|^error(?:\[E\d+\])?: (?!script \").+$|^\./?\S+\.go:\d+:\d+: .+$|"
         r"^\S+\(\d+,\d+\): error .+$|^\S+:\d+:\d+ - error .+$|^\s*(?:Expected|Received|expected|got)\b.*$|"
         r"^\s+\d+:\d+\s+error\s+.+$|^\S+:\d+: error: .+$",
         re.M,
     ),
+    re.compile(r"^\W*(?:Found )?[1-9]\d* (?:errors?|problems?)\b.*$", re.M),  # where nothing says which
 )
 # How compilers and linters count their warnings, where they count no errors, and how one begins.
 WARNINGS_COUNTED = re.compile(

@@ -199,23 +199,21 @@ def git_state(view: View) -> Iterator[str]:
         if status.files
         or (status is newest[0] and status.branch == seen.branch_in(status.folder) and seen.edit < status.position)
     ][:STATUSES]
+    first = seen.uncommitted
     for status in listed:
         place = status.folder or seen.worktrees.get(status.branch, "")
         branch = f"branch {status.branch}" if status.branch else ""
         where = " ".join(filter(None, (branch, f"in {place}" if place else "")))
-        before = "found so before the first edit" if status is seen.uncommitted else "before the last edits"
+        same = first is not None and (first.folder, first.files) == (status.folder, status.files)
+        before = "found so before the first edit" if same else "before the last edits"
         since = f" ({before})" if status.position < seen.edit and status is listed[0] else ""
         head = f"{STATUS}(turn {turns[status.position]})"
         yield f"{head}{f', {where}' if where else ''}{status.follows}: {_named(status.files) or 'no changes'}{since}"
-    yield from _branches(seen, turns, min(in_work), {(status.folder, status.branch) for status in listed})
-    if (
-        (first := seen.uncommitted)
-        and seen.edit > 0
-        and turns[first.position] >= turns[-1] - TURNS
-        and first not in listed
-    ):
+    yield from _branches(seen, turns, {(status.folder, status.branch) for status in listed})
+    if first and seen.edit > 0 and turns[first.position] >= turns[-1] - TURNS:
         place = f" in {first.folder}" if first.folder else ""
-        yield f"found uncommitted{place} before the first edit (turn {turns[first.position]}): {_named(first.files)}"
+        line = f"found uncommitted{place} before the first edit (turn {turns[first.position]}): {_named(first.files)}"
+        yield from [] if any((first.folder, first.files) == (each.folder, each.files) for each in listed) else [line]
     yield from _commits_before(view, seen)
     if seen.push[1]:
         later = ", before the last commit" if seen.commit > seen.push[0] else ""
@@ -233,16 +231,13 @@ def _named(files: Sequence[str]) -> str:
     return f"{', '.join(files[:FILES])}{more}"
 
 
-def _branches(seen: _Seen, turns: Sequence[int], since: int, listed: set[tuple[str, str]]) -> Iterator[str]:
-    """Yield the branches that folders are on, the newest first, that neither a status nor the last commit names.
-
-    Of those that were not shown in the turns `since` then it is the newest only.
-    """
+def _branches(seen: _Seen, turns: Sequence[int], listed: set[tuple[str, str]]) -> Iterator[str]:
+    """Yield the branches that folders are on, the newest first, that neither a status nor the last commit names."""
     committed = seen.commits[-1] if seen.commits else _Commit(-1, "", "")
     newest = sorted(seen.branches.items(), key=lambda each: -each[1][0])[:STATUSES]
     for number, (folder, (position, branch)) in enumerate(newest):
         known = (folder, branch) in listed or (branch == committed.branch and position <= committed.position)
-        if branch and not known and (number == 0 or turns[position] >= since):
+        if branch and not known and (number == 0 or turns[position] >= turns[-1] - TURNS):
             yield f"branch (turn {turns[position]}){f' in {folder}' if folder else ''}: {branch}"
 
 

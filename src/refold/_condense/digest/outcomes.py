@@ -96,11 +96,22 @@ FAILED = re.compile(
 MAY_FAIL = ("fail", "FAIL", "error", "ERR", "panic:", "Traceback", "***", "issing ", "nknown ", "nrecognized ")
 PASSED = re.compile(
     r"\b[1-9]\d* (?:passed|passing)|^(?:ok|PASS|OK)\b|test result: ok|BUILD SUCCESS|0 errors|no issues found|"
-    r"All checks passed|Success:|Tests?:\s+\d+ passed|Compiled successfully|^Build complete!",
+    r"All checks passed|Success:|Tests?:\s+\d+ passed|Compiled successfully|^Build complete!|"
+    r"^\s+Finished (?=[`\w])",
     re.M,
 )
 # One of these stands in what it finds, or one of the next at the beginning of a line.
-MAY_PASS = (" pass", "SUCCESS", "0 errors", "no issues", "Success:", "Compiled", "Build complete", "test result")
+MAY_PASS = (
+    " pass",
+    "SUCCESS",
+    "0 errors",
+    "no issues",
+    "Success:",
+    "Compiled",
+    "Build complete",
+    "Finished ",
+    "test result",
+)
 MAY_PASS_LINES = ("ok", "PASS", "OK")
 # A tool that was refused or not there says nothing about the work.
 NO_ERROR = re.compile(

@@ -8,6 +8,7 @@ made from the whole transcript anyway (`CUMULATIVE`) hold those entries already.
 from __future__ import annotations
 
 import re
+from collections import Counter as Tally
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
@@ -16,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from refold._condense.digest.conclusions import decisions, plain, tried, verdicts
-from refold._condense.digest.endings import changed_in, outcome_lines, rejected_turns, rejections, worked_in
+from refold._condense.digest.endings import changed_in, outcome_lines, rejected_turns, rejections, tried_in
 from refold._condense.digest.file_log import CHANGED, READ, FileRecord, file_log
 from refold._condense.digest.findings import other_calls, values
 from refold._condense.digest.guides import GUIDES, guide_rules
@@ -183,8 +184,7 @@ def _own(
         if not (end.open or end.passed_later) and (end.shell or end.target.task != WRITE) and ": " in end.ended
         if end.comment[1] or end.target.checks
     ]
-    worked = worked_in(transcript)  # in other turns the assistant only judges what is there
-    active = [message for message in standing if turns[index[message.id]] in worked]
+    active = [message for message in standing if turns[index[message.id]] in tried_in(transcript)]
     broken = (
         *rejections(transcript),
         *repeated_failures(view, messages, went_well),
@@ -223,14 +223,20 @@ def _own(
         and end.tells
         and not (end.failed or end.target.looks or end.target.task in ("mkdir", "git commit"))
     )
-    commands = tuple(line for line in map(_line, passed) if not CUT.search(line))
+    folders = Tally(end.target.folder for end in ends if end.shell)
+    usual = max(folders, key=lambda folder: (folders[folder], folder), default="")
+    commands = tuple(
+        f"{line} (in {folder})" if usual and folder[:1] in ("/", "~") and not folder.startswith(usual) else line
+        for line, folder in ((_line(end), end.target.folder) for end in passed)
+        if not CUT.search(line)
+    )
     yield Section("Commands", commands[:COMMANDS], 0.02, newest_first=True)
     calls = other_calls(view, messages)[:CALLS]
     yield Section("Other calls", calls, 0.06 if any(map(ADDRESSED.search, calls)) else 0.03, newest_first=True)
     yield Section(WORKED_THROUGH, worked_through(view, messages, staying), 0.3, newest_first=True)
     yield Section("Values", values(transcript, sound), 0.02, newest_first=True)
     yield Section(STEPS, done, 0.1, newest_first=True)
-    yield Section(STATE, stated, 0.14)
+    yield Section(STATE, stated, 0.2 if in_full else 0.12)
     yield Section(NAMED_DOCUMENT, named_document(view, staying) if messages else (), 0.1)
     reported = reports(view, staying) if messages else ()
     in_words = reports(view, staying, full=True) if reported and in_full else ()

@@ -57,7 +57,9 @@ LIST_OF = " (list of turn "  # behind tasks of a list that is older than the cur
 TODO, LISTED = "to do: ", "to-do list: "
 PASSED = "done, too, it seems, though not marked: tasks behind it are done and its turn was answered"
 DONE_LENGTH = 300  # characters of the tasks that are done, the newest at the end
-HEADINGS = re.compile(r"^#{2,3}[ \t]+(\S[^\n]*)$", re.M)  # of a plan, below its title
+HEADINGS = re.compile(r"^(#{2,4})[ \t]+(\S[^\n]*)$", re.M)  # of a plan, below its title
+NUMBERED_PART = re.compile(r"\**(?:[^\W\d_]+ )?\d{1,2}[a-z]?(?:[.:)]|\b *[-–—])")
+LISTED_PART = re.compile(r"^(\d{1,2}[.)] +\S[^\n]*)$", re.M)
 FEWEST_PARTS, MOST_PARTS, PART_LENGTH = 3, 14, 60  # headings that are told, and characters of one
 PLAN_LENGTH = 120  # characters of a plan's title, or of what the user said to it
 SINCE_COMMIT, NOTHING_CHANGED = "changed since the last commit: ", "nothing seen"
@@ -128,7 +130,7 @@ def state(view: View) -> tuple[str, ...]:
     current = () if any(LIST_OF in line for line in tasks) else tasks
     earlier = () if current else tasks
     results = (*results, *uncommitted, *git, *_running(view))
-    listed = (*last, *current, *results, *account, *plans, *earlier, *_blocked(view))
+    listed = (*last, *current, *plans, *results, *account, *earlier, *_blocked(view))
     if listed == (NOTHING_YET,):  # this alone says nothing
         return ()
     ended = (
@@ -233,10 +235,20 @@ def _plan(view: View, *, in_parts: bool) -> Iterator[str]:
         became = "approved by the user"
     turn = turns_at(view.transcript)[position]
     yield f"plan (turn {turn}), {became}" + (f": {title}" if title else "")
-    parts = [one_line(heading.strip("# *"), PART_LENGTH) for heading in HEADINGS.findall(plan)]
-    if in_parts and result is not None and turn in turns_in_work(view.transcript) and len(parts) >= FEWEST_PARTS:
+    parts = _parts(plan)
+    if parts and in_parts and result is not None and turn in turns_in_work(view.transcript):
         more = f"; and {len(parts) - MOST_PARTS} more" if len(parts) > MOST_PARTS else ""
         yield f"parts of that plan, in order: {'; '.join(parts[:MOST_PARTS])}{more}"
+
+
+def _parts(plan: str) -> list[str]:
+    """Return the steps that a plan numbers, in headings or else in a list, or the headings below its title."""
+    headings = HEADINGS.findall(plan)
+    numbered = [title for _, title in headings if NUMBERED_PART.match(title)]
+    listed = LISTED_PART.findall(plan)
+    highest = [title for level, title in headings if level == "##"]
+    parts = next((each for each in (numbered, listed, highest) if len(each) >= FEWEST_PARTS), [])
+    return [one_line(part.strip("*: "), PART_LENGTH) for part in parts]
 
 
 def _written_plans(view: View) -> Iterator[str]:

@@ -160,7 +160,10 @@ def _ran_again(later: Mapping[str, set[str]], view: View, call: ToolCall, result
 
 def _written(call: ToolCall) -> str:
     """Return the command of a call that tells most, as a step names it."""
-    return f"`{one_line((target_of(call).written or call_line(call)).replace('`', chr(39)), ENDED)}`"
+    written = target_of(call).written or call_line(call)
+    if target_of(call).task == "git commit":  # of a text that was cut off nothing is left
+        written = written.removesuffix(" -m")
+    return f"`{one_line(written.replace('`', chr(39)), ENDED)}`"
 
 
 def _first_calls(messages: Sequence[Message], places: Sequence[int]) -> frozenset[str]:
