@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from refold._condense.call_facts import SUBJECT, is_shell, reads, subject, writes
 from refold._condense.digest.targets import target_of
-from refold._condense.shell_commands import PATCHED, without_heredocs
+from refold._condense.shell_commands import COMMENT, PATCHED, without_heredocs
 from refold._text.graphemes import grapheme_prefix, grapheme_suffix
 from refold.core.messages import ToolCall, memoized
 
@@ -148,11 +148,13 @@ def command_line(command: str, telling: str) -> str:
 
     `telling` is that part as one line. What prints a mark, filters an output or changes the folder goes first.
     """
+    is_cut = len(command) >= SUBJECT
+    command = COMMENT.sub("", command).strip() or command
     line = one_line(NEXT_LINE.sub("; ", without_heredocs(command).strip()), LONGEST_COMMAND)
     if not telling or len(line) <= COMMAND or line.endswith(" …"):
         return one_line(command, COMMAND)
     parts = [[part.strip(), joint] for part, joint in COMMANDS.findall(line) if part.strip()]
-    if len(command) >= SUBJECT and len(parts) > 1:
+    if is_cut and len(parts) > 1:
         parts[-1] = ["…", ""]  # it was cut
     beginning = telling[:PREFIX_LENGTH]
     main = max((at for at, (part, _) in enumerate(parts) if part.startswith(beginning)), default=-1)

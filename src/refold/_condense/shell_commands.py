@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 __all__ = [
+    "COMMENT",
     "GIT",
     "argv_of",
     "displayed_by",

@@ -3,11 +3,12 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from refold._condense.digest.outcomes import is_over, outcomes, passed_calls, repeated_failures, solved_checks
+from refold._condense.call_outline import call_line
+from refold._condense.digest.outcomes import ended, is_over, outcomes, passed_calls, repeated_failures, solved_checks
 from refold._condense.digest.quotes import quotes
 from refold._condense.digest.sections import sections
 from refold._condense.digest.targets import target_in, target_of
-from refold.core.messages import Text, ToolCall
+from refold.core.messages import Text, ToolCall, ToolResult
 from refold.testing import talk, view_of
 
 
@@ -556,3 +557,41 @@ def test_what_a_command_showed_is_told_until_the_same_program_changed_it_or_its_
     act = (f"a: x | {command('npx vercel integration add neon')} as c2", "t: c2 = Added.")
     assert sections_of("u: go", *look, *act)["Commands"] == ("bash `npx vercel integration add neon` → Added.",)
     assert sections_of("u: go", *look, "a: There is none.", "u: Add one.")["Commands"] == ()
+
+
+@pytest.mark.parametrize(
+    ("run", "printed", "how"),
+    [
+        ("bun run lint", 'Found 8 errors.\nerror: script "lint" exited with code 1\nexit code 1', "Found 8 errors."),
+        ("cargo check", "    Finished `dev` profile [unoptimized] target(s) in 0.20s", "passed"),
+    ],
+)
+def test_what_a_tool_says_of_its_own_run_tells_how_it_ended(run, printed, how):
+    (end,) = outcomes_of(f"a: x | {command(run)} as c", f"t: c = {printed}")
+    assert end.ended.endswith(how)
+
+
+def test_a_command_elsewhere_is_told_with_its_folder():
+    def at(folder, text, number):
+        arguments = json.dumps({"cmd": text, "workdir": folder})
+        return (f"a: x | exec_command({arguments}) as c{number}", f"t: c{number} = done")
+
+    work = (
+        *at("/w/app", "npm run deploy", 1),
+        *at("/w/app", "npx vercel env pull", 2),
+        *at("/w/base", "entire enable", 3),
+    )
+    told = sections_of("u: go", *work)["Commands"]
+    assert told[0] == "exec_command `entire enable` → done (in /w/base)"
+    assert told[1:] == ("exec_command `npx vercel env pull` → done", "exec_command `npm run deploy` → done")
+
+
+def test_a_line_names_what_is_looked_for_and_no_filter_or_comment():
+    search = f"# where is the usage told?\nrg 'usage|token' /w/{'runs/' * 16}log.jsonl | sort | uniq -c"
+    assert call_line(ToolCall("c", "bash", json.dumps({"command": search}))).startswith(
+        "bash `rg 'usage|token' /w/runs/"
+    )
+    hashed = f"# is it the hash of the path?\n{'echo -n a; ' * 12}echo -n /w | md5"
+    transcript = talk("u: go")
+    call, result = ToolCall("c", "bash", json.dumps({"command": hashed})), ToolResult("c", (Text("7ee51f98"),))
+    assert ended(view_of(transcript), call, result) == ""

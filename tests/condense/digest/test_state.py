@@ -326,6 +326,15 @@ def test_the_parts_of_an_approved_plan_are_told_while_it_is_worked_on_and_no_lis
     assert line not in told(*approved, "a: All is done.", "u: Now the notes.")
 
 
+@pytest.mark.parametrize(
+    "steps", ["### 1. Read it\n#### Rows\n### 2. Write it\n### 3. Test it", "1. Read it\n2. Write it\n3. Test it"]
+)
+def test_of_a_plan_that_numbers_its_steps_these_are_its_parts(steps):
+    plan = json.dumps({"plan": f"# Mend it\n\n## Context\n## Why\n## Steps\n{steps}\n## Files"})
+    lines = told("u: go", f"a: x | ExitPlanMode({plan}) as c1", "t: c1 = User has approved your plan.")
+    assert "parts of that plan, in order: 1. Read it; 2. Write it; 3. Test it" in lines
+
+
 def test_a_list_of_tasks_stands_before_what_calls_show_unless_it_is_of_an_earlier_request():
     todo = ('a: x | TodoWrite({"todos": [{"content": "mend it", "status": "pending"}]}) as c1', "t: c1 = ok")
     check = (f"a: x | {shell('pytest')} as c2", "t: c2 = 3 passed", "a: Now the rest. | read(a.py) as c3", "t: c3 = x")

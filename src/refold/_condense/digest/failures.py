@@ -138,7 +138,7 @@ def _reason(result: ToolResult) -> str:
         return one_line(line.partition(" - ")[2], REASON)  # pytest says it behind the name
     for piece in (near, text) if first else (text,):
         for reasons in REASONS:
-            if match := reasons.search(piece, 1 if piece is near else 0):
+            if match := reasons.search(piece, 1 if first and piece is near else 0):
                 return one_line(match[0], REASON)
     line = "" if first else first_error(result.text)
     below = text.partition(line)[2].strip().partition("\n")[0] if line.endswith(":") else ""

@@ -589,6 +589,9 @@ def _printed(view: View, call: ToolCall, result: ToolResult) -> str:
     if not written or len(about) >= SUBJECT or JOINED.search(without_heredocs(about).rpartition(written)[2]):
         return ""
     text = _own_words(call, result)
+    before = about.rpartition(written)[0].rstrip()
+    if " " not in written and before.endswith("|"):  # it only filters what is not known
+        return ""
     strange = (
         "</" in text or text.startswith("<") or "^[" in text or (text.startswith("{") and code_of(result) is not None)
     )

@@ -74,6 +74,7 @@ UPON = '(to: "'  # before the question that a decision answers
 OF_TURN = re.compile(r"turn (\d+): ")
 NEWEST = 4  # requests that come before the first one
 NEWEST_STEPS = 12  # that a digest has room for: what they found is told there
+FEW = 2  # lines of the state of the work that need no more room than another section
 COMMANDS, CALLS = 20, 12  # lines that tell least: more of them are not read
 FILES_READ = 16  # that were not changed, the likeliest needed: the list of identifiers has more
 PHRASES = 32  # changed files, the newest, of which it is told what changed
@@ -236,7 +237,7 @@ def _own(
     yield Section(WORKED_THROUGH, worked_through(view, messages, staying), 0.3, newest_first=True)
     yield Section("Values", values(transcript, sound), 0.02, newest_first=True)
     yield Section(STEPS, done, 0.1, newest_first=True)
-    yield Section(STATE, stated, 0.2 if in_full else 0.12)
+    yield Section(STATE, stated, 0.1 if len(stated) < FEW else 0.2 if in_full else 0.12)
     yield Section(NAMED_DOCUMENT, named_document(view, staying) if messages else (), 0.1)
     reported = reports(view, staying) if messages else ()
     in_words = reports(view, staying, full=True) if reported and in_full else ()

@@ -131,8 +131,6 @@ def state(view: View) -> tuple[str, ...]:
     earlier = () if current else tasks
     results = (*results, *uncommitted, *git, *_running(view))
     listed = (*last, *current, *plans, *results, *account, *earlier, *_blocked(view))
-    if listed == (NOTHING_YET,):  # this alone says nothing
-        return ()
     ended = (
         last and last[-1].endswith(WENT_WELL) and not any(line.startswith((TODO, ITEM_OF, *OPEN)) for line in listed)
     )

@@ -47,7 +47,10 @@ _LOOKING = (
 )
 _GIT_LOOKS = "log show diff status grep blame rev-parse ls-files branch remote describe config ls-tree ls-remote"
 _BUILDERS = "go cargo npm deno dotnet uv poetry mix bundle rake mage task nx turbo composer mise gradle mvn make just"
-TOOLS, LOOKING, GIT_LOOKS, BUILDERS = (frozenset(words.split()) for words in (_TOOLS, _LOOKING, _GIT_LOOKS, _BUILDERS))
+_FILTERS = "head tail sort uniq wc cut tr nl less more tee column xargs"  # of what others print
+TOOLS, LOOKING, GIT_LOOKS, BUILDERS, FILTERS = (
+    frozenset(words.split()) for words in (_TOOLS, _LOOKING, _GIT_LOOKS, _BUILDERS, _FILTERS)
+)
 SAME = {  # programs that do the same with the same words
     "pnpm": "npm",
     "yarn": "npm",
@@ -173,7 +176,10 @@ class Target(Struct, frozen=True):
 
 @memoized
 def target_of(call: ToolCall) -> Target:
-    """Return what a call is about: of a command the most telling part, a check or the last that is not only looking."""
+    """Return what a call is about: of a command the part that tells most.
+
+    That is a check, or the last part that does not only look, or the last that does not only filter what others print.
+    """
     return _chosen(targets_of(call))
 
 
@@ -203,7 +209,7 @@ def target_in(line: str) -> Target:
 
 
 def _chosen(targets: Sequence[Target]) -> Target:
-    for wanted in (lambda each: each.checks, lambda each: not each.looks):
+    for wanted in (lambda each: each.checks, lambda each: not each.looks, lambda each: each.task not in FILTERS):
         if chosen := next(filter(wanted, reversed(targets)), None):
             return chosen
     return targets[-1]
