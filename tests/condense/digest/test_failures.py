@@ -70,7 +70,7 @@ TSC = "src/store.ts(4,5): error TS2322: Type 'number' is not assignable to type 
         (PYTEST, "test_one, tests/test_a.py::test_one: E assert 1 == 2"),
         (UNITTEST, "test_one (tests.test_a.Store): AssertionError: 1 != 2"),
         (GO, "TestLoad: store_test.go:12: got 1, want 2"),
-        (CARGO, "store::tests::loads: thread 'store::tests::loads' panicked at src/store.rs:9:5:"),
+        (CARGO, "store::tests::loads: thread 'store::tests::loads' panicked at src/store.rs:9:5: assertion failed"),
         (JEST, "src/store.test.ts, Store › loads: Expected: 2"),
         (VITEST, "src/store.test.ts > Store > loads: AssertionError: expected 1 to be 2"),
         (MOCHA, "Store loads: AssertionError: expected 1 to equal 2"),

@@ -139,7 +139,11 @@ def _reason(result: ToolResult) -> str:
     for piece in (near, text) if first else (text,):
         for reasons in REASONS:
             if match := reasons.search(piece, 1 if first and piece is near else 0):
-                return one_line(match[0], REASON)
-    line = "" if first else first_error(result.text)
+                return _with_next(piece, match[0])
+    return "" if first else _with_next(text, first_error(result.text))
+
+
+def _with_next(text: str, line: str) -> str:
+    """Return a line of a text, with the one below it where it only introduces that."""
     below = text.partition(line)[2].strip().partition("\n")[0] if line.endswith(":") else ""
-    return one_line(f"{line} {below.strip(' -*')}", REASON) if below else line
+    return one_line(f"{line} {below.strip(' -*')}", REASON)
