@@ -28,6 +28,7 @@ from refold.testing import talk, view_of
         "My preferred editor is Helix.",
         "I'd rather read short answers.",
         "Call me Robin.",
+        "Tell me when it costs something.",
         "Não altere o arquivo legado.",
         "Use sempre tabulações.",
         "Non toccare il database.",
@@ -36,6 +37,7 @@ from refold.testing import talk, view_of
         "Не трогай базу данных.",
         "main에 절대 푸시하지 마세요.",
         "테스트를 반드시 실행하세요.",
+        "テストを実行しなければならない。",
     ],
 )
 def test_a_sentence_that_limits_is_a_pin_in_ten_languages(sentence):
@@ -46,6 +48,8 @@ def test_a_sentence_that_limits_is_a_pin_in_ten_languages(sentence):
     "line",
     [
         "The build is green.",
+        "Tell me of the harbour of Oslo.",
+        "問題なければマージして",
         "I know that most of it can be undone.",
         "The undo not found yet is a small one.",
         "src/core/basic.py:3: DeprecationWarning: it must not be used",

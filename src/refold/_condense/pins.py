@@ -75,8 +75,8 @@ RUSSIAN = (
 WORDS = frozenset(f"{ENGLISH} {GERMAN} {FRENCH} {SPANISH} {PORTUGUESE} {ITALIAN} {RUSSIAN}".split())
 PHRASES = (
     "do not ", "does not ", " not to ", "no longer ", "may not ", "not allowed", "make sure", "at most", "at least",
-    "no more than", "no less than", "not more than", " up to ", "from now on", "before you", "ask me", "tell me",
-    "i like ", "i love ", "i dislike ", "i hate ", "'d rather ", "would rather ", "call me ",
+    "no more than", "no less than", "not more than", " up to ", "from now on", "before you", "ask me", "tell me if",
+    "tell me when", "tell me before", "i like ", "i love ", "i dislike ", "i hate ", "'d rather ", "would rather ", "call me ",
     "in doubt", "instead of", "rather than", "stick to", "leave it", "leave the", "read only",
     " ne pas ", "au plus", "au moins", "il faut", " n'", "no uses", "no hagas", "no toques", "no borres", "no cambies",
     "no modifiques", "no puedes", "no escribas", "no elimines", "como máximo", "como mínimo", "hay que",
@@ -98,7 +98,7 @@ WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
 WORD_SIGNS = SignRuns(r"[^\W_]|['-]")
 LETTERS = SignRuns(r"[^\W_]")
 CJK = re.compile(
-    "しない|するな|ない(?:で|こと)|べき|必ず|決して|絶対|禁止|のみ|だけ|常に|避け|いけません|なければ|ください|"
+    "しない|するな|ない(?:で|こと)|べき|必ず|決して|絶対|禁止|のみ|だけ|常に|避け|いけません|なければ(?:なら|いけ)|ください|"
     "不要|不得|不能|不可|不许|不准|禁止|必须|必須|只能|只有|仅|总是|永远|絕不|绝不|切勿|请勿|避免|务必|始终|一定|"
     "하지 ?마|말 ?것|안 ?(?:됩니다|돼|된다)|금지|절대|반드시|항상|해야 ?(?:합니다|해|한다)|이상|이하|"
     "만 (?:사용|수정|변경)"
