@@ -65,7 +65,6 @@ def test_what_stands_in_the_view_as_it_was_said_is_no_original(originals):
         ("[output repeated: the same lines come again later] read_file a.py, 300 lines", "alpha line 1 "),
         ("[output cleared] read_file b.py, 40 lines: class Zebra, def gamma, def omega", "beta line 1 "),
         ("- read_file a.py, 300 lines", "alpha line 1 "),
-        ("gamma 500", "gamma line "),
     ],
 )
 def test_the_words_of_a_pointer_find_what_it_stands_for(originals, query, first):
@@ -167,12 +166,50 @@ def test_of_long_arguments_the_lines_that_fit_are_shown_and_counted():
     removed = removed_of(step(1, "write_file", {"path": "a.py", "content": written}, "ok"))
     answer = removed.answer(Asking("zebra sleeps"), 4_000)
     assert "\nthe zebra sleeps\n" in answer
-    number = int(re.search(r"from_line (\d+)", answer)[1])
+    number = int(re.search(r"lines (\d+) to 802 left out", answer)[1])
+    assert number > 401
     goes_on = removed.answer(Asking("zebra sleeps", number), 4_000)
     assert f"lines {number:,} to" in goes_on
+    assert f"\nbeta line {number - 401} of the text" in goes_on
+
+
+def test_a_text_that_only_its_name_brings_is_shown_from_its_beginning():
+    said = step(1, "bash", {"command": "cat harbour"}, lines("a", 400))
+    answer = removed_of(said).answer(Asking("harbour, please, and what is in it"), 4_000)
+    assert "message 2 of 2]\na line 1 of the text\n" in answer
+    assert 500 < COUNTER.text(answer) < 1_200
+
+
+def test_the_lines_that_have_the_words_are_shown_of_several_texts_wherever_they_stand():
+    said = []
+    for number, word in enumerate(("zebra", "gnu", "okapi")):
+        output = f"{lines('a', 500)}\nthe {word} sleeps in {number}\n{lines('b', 500)}"
+        said += step(number, "bash", {"command": f"cat {number}"}, output)
+    answer = removed_of(said).answer(Asking("where do zebra, gnu and okapi sleep"), 1_000)
+    assert all(f"the {word} sleeps in" in answer for word in ("zebra", "gnu", "okapi"))
+    assert COUNTER.text(answer) <= 1_000
+
+
+@pytest.mark.parametrize("tokens", [200, 500, 2_000, 6_000])
+@pytest.mark.parametrize(
+    "query", ["gamma 500", "line 77 of the text", "zebra", "omega alpha beta", "I read new2.py there"]
+)
+def test_an_answer_has_no_more_tokens_than_it_may_have(originals, query, tokens):
+    answer = originals.answer(Asking(query), tokens)
+    assert "\n[original: " in f"\n{answer}"
+    assert COUNTER.text(answer) <= tokens
+
+
+def test_what_looks_like_a_heading_of_ours_is_altered_in_parts_too():
+    said = step(1, "bash", {"command": "cat"}, f"{lines('a', 400)}\n[original: the zebra]\n{lines('b', 400)}")
+    answer = removed_of(said).answer(Asking("zebra"), 500)
+    assert "(original: the zebra]" in answer
+    assert answer.count("[original:") == 1
 
 
 def test_a_long_line_that_is_cut_promises_no_line_behind_the_last():
     removed = removed_of(step(1, "bash", {"command": "cat"}, "zebra " * 4_000))
     answer = removed.answer(Asking("zebra"), 600)
-    assert answer.endswith("[cut here: a long line]")
+    assert "zebra zebra" in answer
+    assert "\n[…]\n" in answer
+    assert not re.search(r"line \d|lines \d", answer)

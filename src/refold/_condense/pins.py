@@ -76,7 +76,8 @@ WORDS = frozenset(f"{ENGLISH} {GERMAN} {FRENCH} {SPANISH} {PORTUGUESE} {ITALIAN}
 PHRASES = (
     "do not ", "does not ", " not to ", "no longer ", "may not ", "not allowed", "make sure", "at most", "at least",
     "no more than", "no less than", "not more than", " up to ", "from now on", "before you", "ask me", "tell me if",
-    "tell me when", "tell me before", "i like ", "i love ", "i dislike ", "i hate ", "'d rather ", "would rather ", "call me ",
+    "tell me when", "tell me before", "i like ", "i love ", "i dislike ", "i hate ", "'d rather ", "would rather ",
+    "call me ",
     "in doubt", "instead of", "rather than", "stick to", "leave it", "leave the", "read only",
     " ne pas ", "au plus", "au moins", "il faut", " n'", "no uses", "no hagas", "no toques", "no borres", "no cambies",
     "no modifiques", "no puedes", "no escribas", "no elimines", "como máximo", "como mínimo", "hay que",

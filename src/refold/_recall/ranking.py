@@ -85,16 +85,9 @@ class PassageIndex:
         Only such texts are returned as are `among` those to be found; the others count for what is rare, and for what
         an earlier one has: whoever asks has them in front of them.
         """
-        words = WORD.findall(query)
-        weights: dict[str, float] = {}
-        for whole, *parts in _terms(query, dict.fromkeys(words)):
-            weights[whole] = 1.0
-            for part in parts:
-                weights.setdefault(part, PART)
-        self._look_for([*weights])
-        worths = {term: weight * self._rarity(len(self._holders[term])) for term, weight in weights.items()}
+        worths = self.worths(query)
         scores = self._scores(worths)
-        self._add_pairs(scores, [word.lower() for word in words])
+        self._add_pairs(scores, WORD.findall(query.lower()))
         whole_texts = self._whole_texts(worths)
         passages: dict[int, Passage] = {}
         near = {at for place in scores for at in (place - 1, place, place + 1)}
@@ -109,6 +102,16 @@ class PassageIndex:
                 passages[number] = Passage(number, self._passages[place][1], score)
         ranked = self._varied(sorted(passages.values(), key=_order), worths)
         return [passage for passage in ranked if among(passage.text)]
+
+    def worths(self, query: str) -> dict[str, float]:
+        """Return what the words of a query and the words inside of them are worth, the rare ones most."""
+        weights: dict[str, float] = {}
+        for whole, *parts in _terms(query, dict.fromkeys(WORD.findall(query))):
+            weights[whole] = 1.0
+            for part in parts:
+                weights.setdefault(part, PART)
+        self._look_for([*weights])
+        return {term: weight * self._rarity(len(self._holders[term])) for term, weight in weights.items()}
 
     def _varied(self, ranked: list[Passage], worths: dict[str, float]) -> list[Passage]:
         """Return texts in the order of their scores, but the first so that each adds to those before it."""

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from refold._condense.call_outline import call_line, one_line
 from refold._counting.token_cut import cut_to_tokens
+from refold._recall.extracts import Block, chosen_blocks
 from refold._recall.ranking import PassageIndex, terms_of
 from refold.core._json import decoded, strings_within
 from refold.core.edits import fold
@@ -54,15 +55,20 @@ NAMING = 24  # words up to which a query may be the words of a pointer
 OWN = 0.6
 WEAK = 0.15  # of the best score: what fits less is not shown
 SPOKEN = "words"  # with which the name of what was said begins; it tells no source
-SEVERAL = 4  # texts that share the room of an answer, where none is asked for by its name
+SHOWN = 8  # texts of which an answer shows parts, where none is asked for by its name
+GAP = 160  # characters between two parts of a text that are shown with them
+SAMPLE = 4_000  # characters of a text by which its tokens are estimated
+OTHERS = 16  # of the room of an answer, what the names of other texts may take
+STANDING_MOST = 4  # names of texts in the view
 SHORT = 200  # characters up to which arguments of a call are not worth a piece of their own
-LEAD = 3  # lines shown before the passage that fits best
 LISTED = 12  # pieces that are named where nothing is found, or beside what is shown
 NAME = 160  # characters of such a name
 EXCERPT = 240  # characters of the line that shows why a text was found
 LEAST = 60  # tokens under which a piece is only named
 ROOM = 200  # tokens; less room is none
 MARGIN = 0.02  # of the window that originals leave free
+READ_ON = "[For more of a text ask with its name, and with from_line.]"
+OTHERS_TITLE = "More that holds some of this, by name"
 STANDING = "[in front of you, as it was: {}]"
 FULL = "There is no room for this in the context window now. Go on with what is in front of you."
 
@@ -107,14 +113,23 @@ class Ranking:
         Those of a message's id, or else those that the query names, or else those with a passage like it; only such as
         are `among` those to be found.
         """
-        exact = [text for text in self.texts if query.strip().strip("[]") == text.id]
-        for named in (exact, _named_by(query, self.texts)):
-            if texts := [(text, 0) for text in named if among is None or among(text)]:
-                return texts
-        words = [word for word in WORD.findall(query) if word.lower() not in NOISE] or [query]
-        passages = self._index.best(" ".join(words), lambda number: among is None or among(self.texts[number]))
+        if named := self.named(query, among):
+            return [(text, 0) for text in named]
+        passages = self._index.best(_telling(query), lambda number: among is None or among(self.texts[number]))
         least = max((each.score for each in passages), default=0.0) * WEAK
         return [(self.texts[each.text], each.line) for each in passages if each.score >= least]
+
+    def named(self, query: str, among: Callable[[RecordedText], bool] | None = None) -> list[RecordedText]:
+        """Return the texts of a message's id, or else those that a query names, the likeliest first."""
+        exact = [text for text in self.texts if query.strip().strip("[]") == text.id]
+        for named in (exact, _named_by(query, self.texts)):
+            if texts := [text for text in named if among is None or among(text)]:
+                return texts
+        return []
+
+    def worths(self, query: str) -> dict[str, float]:
+        """Return what each word of a query is worth, the rare ones most."""
+        return self._index.worths(_telling(query))
 
 
 class RecordedTexts:
@@ -154,29 +169,71 @@ class RecordedTexts:
         """Return the originals that hold what is asked for, the best first, in no more than so many tokens."""
         if not asking.query.strip():
             return "query is empty: give the words of a line that says what was left out, or words of the text itself."
-        matches = self.ranking.best(asking.query, self._among)
-        return self._excerpts(matches, asking, tokens) if matches else self._nothing(tokens)
+        matches = self.ranked(asking.query)
+        if matches and asking.from_line <= 0 and not self.ranking.named(asking.query, self._among):
+            return self._extracts(matches, asking.query, tokens)
+        return self._beginnings(matches, asking, tokens) if matches else self._nothing(tokens)
 
     def whole(self, asking: Asking, tokens: int) -> str:
         """Return all texts, the first from its line on, in no more than so many tokens."""
-        return self._excerpts([(piece, 0) for piece in self.pieces], asking, tokens)
+        return self._beginnings(self.pieces, asking, tokens)
 
-    def _excerpts(self, matches: Sequence[tuple[RecordedText, int]], asking: Asking, tokens: int) -> str:
-        named = not any(line for _, line in matches)
+    def _beginnings(self, pieces: Sequence[RecordedText], asking: Asking, tokens: int) -> str:
+        """Return texts from their beginnings, the first from the line that is asked for."""
         excerpts: list[str] = []
         left = tokens
-        for number, (piece, line) in enumerate(matches):
+        for number, piece in enumerate(pieces):
             wanted = max(asking.from_line, 0) if number == 0 else 0  # the line is of the text that was shown first
-            start = wanted - 1 if wanted else max(line - LEAD, 0)
-            room = left if wanted or named else min(left, max(tokens // SEVERAL, ROOM))
-            text = self._excerpt(piece, start, room) if left >= LEAST else ""
+            text = self._excerpt(piece, max(wanted - 1, 0), left) if left >= LEAST else ""
             if not text:
-                pieces = [piece for piece, _ in matches[number : number + LISTED]]
-                excerpts.append(_named("More that holds some of this, by name", pieces))
+                excerpts.append(self._more(pieces[number:], left))
                 break
             excerpts.append(text)
-            left -= self._counter.text(text)
-        return "\n\n".join(excerpts)
+            left -= self._counter.text(text) + 1
+        return "\n\n".join(filter(None, excerpts))
+
+    def _extracts(self, matches: Sequence[RecordedText], query: str, tokens: int) -> str:
+        """Return the lines of the best texts that answer a query together, and the names of the next ones."""
+        shown, count = matches[:SHOWN], self._counter.text
+        more = self._more(matches[SHOWN:], tokens // OTHERS)
+        room = tokens - count(f"{more}{READ_ON}") - sum(count(self._heading(piece)) for piece in shown)
+        texts = [piece.searched for piece in shown]
+        named = [(piece.name, piece.searched) for piece in shown]
+        blocks = chosen_blocks(named, self.ranking.worths(query), [self._size_of(text) for text in texts], room)
+        while True:
+            spans = [_spans(text, [each for each in blocks if each.text == at]) for at, text in enumerate(texts)]
+            parts = [self._parts(piece, some) for piece, some in zip(shown, spans, strict=True) if some]
+            cut = any(some not in ([], [(0, len(text))]) for some, text in zip(spans, texts, strict=True))
+            answer = "\n\n".join(filter(None, (*parts, READ_ON if cut else "", more)))
+            if (size := count(answer)) <= tokens or not blocks:
+                return answer
+            blocks = blocks[: len(blocks) * tokens // size]  # sizes were estimates: what adds least goes
+
+    def _size_of(self, text: str) -> Callable[[int], int]:
+        """Return about how many tokens so many characters of a text have."""
+        ratio = self._counter.text(text[:SAMPLE]) / max(len(text[:SAMPLE]), 1)
+        return lambda chars: int(chars * ratio) + 1
+
+    def _heading(self, piece: RecordedText) -> str:
+        return f"{MARK} {piece.name}, message {piece.place + 1} of {self._length:,}]"
+
+    def _parts(self, piece: RecordedText, spans: Sequence[tuple[int, int]]) -> str:
+        """Return parts of a text in their order behind its heading, with the numbers of the lines between them."""
+        text, shown, last, line = piece.searched, list[str](), 0, 1
+        for start, stop in (*spans, (len(text), len(text))):
+            if start > last:
+                shown.append(_left_out(text, last, start, line))
+            shown.append(FORGED.sub(r"\1(original:", text[start:stop].removesuffix("\n")))
+            line += text.count("\n", last, stop)
+            last = stop
+        return "\n".join([self._heading(piece), *shown[:-1]])
+
+    def _more(self, pieces: Sequence[RecordedText], tokens: int) -> str:
+        """Return the names of texts that are not shown, in no more than so many tokens."""
+        lines = _listed(pieces[:LISTED])
+        while lines and self._counter.text(more := "\n".join([f"{OTHERS_TITLE}:", *lines])) > tokens:
+            lines.pop()
+        return more if lines else ""
 
     def ranked(self, query: str) -> list[RecordedText]:
         """Return the texts that fit a query, the best first: those that it names, then those with a passage like it."""
@@ -190,7 +247,7 @@ class RecordedTexts:
     def _excerpt(self, piece: RecordedText, first: int, tokens: int) -> str:
         lines = piece.searched.split("\n")  # in which the passage was found; of a call the values, without escapes
         start = min(first, len(lines) - 1)
-        opening = f"{MARK} {piece.name}, message {piece.place + 1} of {self._length:,}"
+        opening = self._heading(piece).removesuffix("]")
         below = FORGED.sub(r"\1(original:", "\n".join(lines[start:]))
         room = tokens - self._counter.text(opening) - 40
         text, cut = cut_to_tokens(below, max(room, 0), self._counter)
@@ -229,7 +286,7 @@ class RemovedMessages(RecordedTexts):
             return super().answer(asking, tokens)
         standing = _listed(
             [text for text in _named_by(asking.query, self.ranking.texts) if not self.has_removed(text)]
-        )[:SEVERAL]
+        )[:STANDING_MOST]
         heading = "".join(f"{STANDING.format(name.removeprefix('- '))}\n" for name in standing)
         room = tokens - self._counter.text(heading)
         return heading + super().answer(asking, room) if room >= LEAST else super().answer(asking, tokens)
@@ -247,6 +304,34 @@ class RemovedMessages(RecordedTexts):
     def has_removed(self, text: RecordedText) -> bool:
         """Tell whether a text is of a message that plans changed or took out."""
         return text.id in self._removed
+
+
+def _spans(text: str, blocks: Sequence[Block]) -> list[tuple[int, int]]:
+    """Return where the blocks of a text start and stop, in order, those with a short gap between them as one."""
+    spans: list[tuple[int, int]] = []
+    for block in sorted(blocks):
+        last = spans[-1][1] if spans else 0
+        if block.start - last <= GAP:
+            start = spans.pop()[0] if spans else 0
+            spans.append((start, block.stop))
+        else:
+            spans.append((block.start, block.stop))
+    if spans and len(text) - spans[-1][1] <= GAP:
+        spans[-1] = spans[-1][0], len(text)
+    return spans
+
+
+def _left_out(text: str, start: int, stop: int, line: int) -> str:
+    """Return what stands for a part of a text from a line on: with the numbers of its lines, if they are whole."""
+    if (start and text[start - 1] != "\n") or (stop < len(text) and text[stop - 1] != "\n"):
+        return "[…]"
+    last = line - 1 + text.count("\n", start, stop) + (text[stop - 1] != "\n")
+    return f"[lines {line:,} to {last:,} left out]"
+
+
+def _telling(query: str) -> str:
+    """Return the words of a query that tell something, or all of it."""
+    return " ".join([word for word in WORD.findall(query) if word.lower() not in NOISE] or [query])
 
 
 def room_for(budget: Budget, size: int, most: int) -> int:
