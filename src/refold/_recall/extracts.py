@@ -57,7 +57,7 @@ def chosen_blocks(
     likely = _likely(words, worths)
     terms = [worths.keys() & terms_of(some) if place in likely else set() for place, some in enumerate(words)]
     alone = [sum(worths[term] for term in some) for some in terms]
-    beside = [
+    neighbors = [
         max((alone[at] for at in (place - 1, place + 1) if _same_text(blocks, at, place)), default=0.0)
         for place in range(len(blocks))
     ]
@@ -66,10 +66,10 @@ def chosen_blocks(
 
     def value(place: int) -> float:
         new = sum(worths[term] * AGAIN ** seen[term] for term in terms[place])
-        return (new + NEIGHBOR * beside[place]) * LOWER ** blocks[place].text / tokens[place]
+        return (new + NEIGHBOR * neighbors[place]) * LOWER ** blocks[place].text / tokens[place]
 
     first = int(room * FIRST)
-    best = [(-value(place), place) for place in range(len(blocks)) if alone[place] or beside[place]]
+    best = [(-value(place), place) for place in range(len(blocks)) if alone[place] or neighbors[place]]
     heapify(best)
     chosen: list[Block] = []
     while best:

@@ -1,9 +1,10 @@
 """Searches the texts of a conversation, by the words of a pointer or of the text itself.
 
-A query that repeats the name of a text brings that text from its beginning; any other brings the best passages of
-several texts (`ranking`). Whoever recalls asks a `Ranking`: sessions and stores, the gateway, the MCP server and the
-commands find the same texts in the same order. `RemovedMessages` are the texts that plans took out of the view: the
-gateway looks at what the client has sent in this very request, so that nothing comes from another conversation.
+A query that repeats the name of a text brings that text from its beginning; any other brings the lines of several
+texts that answer it together (`ranking`, `extracts`). Whoever recalls asks a `Ranking`: sessions and stores, the
+gateway, the MCP server and the commands find the same texts in the same order. `RemovedMessages` are the texts that
+plans took out of the view: the gateway looks at what the client has sent in this very request, so that nothing comes
+from another conversation.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ NAMING = 24  # words up to which a query may be the words of a pointer
 OWN = 0.6
 WEAK = 0.15  # of the best score: what fits less is not shown
 SPOKEN = "words"  # with which the name of what was said begins; it tells no source
-SHOWN = 8  # texts of which an answer shows parts, where none is asked for by its name
+MOST_TEXTS = 8  # texts of which an answer shows parts, where none is asked for by its name
 GAP = 160  # characters between two parts of a text that are shown with them
 SAMPLE = 4_000  # characters of a text by which its tokens are estimated
 OTHERS = 16  # of the room of an answer, what the names of other texts may take
@@ -194,15 +195,15 @@ class RecordedTexts:
 
     def _extracts(self, matches: Sequence[RecordedText], query: str, tokens: int) -> str:
         """Return the lines of the best texts that answer a query together, and the names of the next ones."""
-        shown, count = matches[:SHOWN], self._counter.text
-        more = self._more(matches[SHOWN:], tokens // OTHERS)
-        room = tokens - count(f"{more}{READ_ON}") - sum(count(self._heading(piece)) for piece in shown)
-        texts = [piece.searched for piece in shown]
-        named = [(piece.name, piece.searched) for piece in shown]
+        included, count = matches[:MOST_TEXTS], self._counter.text
+        more = self._more(matches[MOST_TEXTS:], tokens // OTHERS)
+        room = tokens - count(f"{more}{READ_ON}") - sum(count(self._heading(piece)) for piece in included)
+        texts = [piece.searched for piece in included]
+        named = [(piece.name, piece.searched) for piece in included]
         blocks = chosen_blocks(named, self.ranking.worths(query), [self._size_of(text) for text in texts], room)
         while True:
             spans = [_spans(text, [each for each in blocks if each.text == at]) for at, text in enumerate(texts)]
-            parts = [self._parts(piece, some) for piece, some in zip(shown, spans, strict=True) if some]
+            parts = [self._parts(piece, some) for piece, some in zip(included, spans, strict=True) if some]
             cut = any(some not in ([], [(0, len(text))]) for some, text in zip(spans, texts, strict=True))
             answer = "\n\n".join(filter(None, (*parts, READ_ON if cut else "", more)))
             if (size := count(answer)) <= tokens or not blocks:
@@ -219,14 +220,14 @@ class RecordedTexts:
 
     def _parts(self, piece: RecordedText, spans: Sequence[tuple[int, int]]) -> str:
         """Return parts of a text in their order behind its heading, with the numbers of the lines between them."""
-        text, shown, last, line = piece.searched, list[str](), 0, 1
+        text, included, last, line = piece.searched, list[str](), 0, 1
         for start, stop in (*spans, (len(text), len(text))):
             if start > last:
-                shown.append(_left_out(text, last, start, line))
-            shown.append(FORGED.sub(r"\1(original:", text[start:stop].removesuffix("\n")))
+                included.append(_left_out(text, last, start, line))
+            included.append(FORGED.sub(r"\1(original:", text[start:stop].removesuffix("\n")))
             line += text.count("\n", last, stop)
             last = stop
-        return "\n".join([self._heading(piece), *shown[:-1]])
+        return "\n".join([self._heading(piece), *included[:-1]])
 
     def _more(self, pieces: Sequence[RecordedText], tokens: int) -> str:
         """Return the names of texts that are not shown, in no more than so many tokens."""
