@@ -15,7 +15,9 @@ from refold.core._json import mapping, string
 if TYPE_CHECKING:
     from refold.core._json import Json
 
-__all__ = ["scripted_arguments"]
+__all__ = ["COMMANDS", "scripted_arguments"]
+
+COMMANDS = "commands"  # among the arguments of a script with several: each of them
 
 CALLED = re.compile(r"\btools\.(\w+)\(\s*(\{)?")
 QUOTED = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`(?:\\.|[^`\\])*`', re.S)
@@ -43,7 +45,7 @@ def scripted_arguments(script: str) -> Json:
         commands += filter(None, (string(arguments, "cmd"),))
         first = first or arguments
     joint = "\n" if any("<<" in command for command in commands) else "; "
-    return {**first, "cmd": joint.join(commands)} if len(commands) > 1 else first
+    return {**first, "cmd": joint.join(commands), COMMANDS: commands} if len(commands) > 1 else first
 
 
 def _object_at(script: str, start: int) -> Json:

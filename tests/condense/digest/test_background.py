@@ -1,5 +1,7 @@
 from refold._condense.digest.outcomes import outcomes
 from refold._condense.digest.state import state
+from refold.core.messages import Message, ToolCall
+from refold.core.transcript import Transcript
 from refold.testing import talk, view_of
 
 BEGUN = "Chunk ID: 1\nWall time: 1 seconds\nProcess running with session ID 71\nOutput:\n"
@@ -69,3 +71,16 @@ def test_a_report_of_a_command_that_is_json_tells_its_exit_code_and_what_it_prin
     assert ends_of(run, f"t: c1 = Script completed\nOutput:\n\n{report}") == [
         ("exit code 1: tests/test_a.py::test_one: ValueError: no row", True)
     ]
+
+
+def test_several_commands_of_a_script_end_each_on_its_own():
+    script = (
+        "const r = await Promise.all([tools.exec_command({cmd: 'pytest'}), tools.exec_command({cmd: 'npm run build'})])"
+    )
+    answers = '{"exit_code":1,"output":"1 failed"}\n{"exit_code":0,"output":"Compiled successfully"}'
+    transcript = talk("u: go", "a: x | exec(run) as c1", f"t: c1 = Script completed\nOutput:\n\n{answers}")
+    first, message, last = transcript.messages
+    call = ToolCall("c1", "exec", script, kind="custom")
+    transcript = Transcript((first, Message(message.id, "assistant", (call,)), last))
+    ends = {end.call: end.ended for end in outcomes(view_of(transcript), transcript.messages)}
+    assert ends == {"exec `pytest`": "exit code 1: 1 failed", "exec `npm run build`": "passed"}

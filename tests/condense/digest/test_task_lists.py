@@ -85,3 +85,16 @@ def test_a_finished_list_leaves_nothing_to_do_of_an_earlier_digest():
     assert "- to do: mend it" in first
     again = talk(f"u: {first}", call("TodoWrite", "c2", todos=[item("mend it", "completed")]), "t: c2 = ok", "u: on")
     assert "to do: mend it" not in digest_text(view_of(again, window=20_000), again.messages[1:-1])
+
+
+def test_what_a_tool_answers_that_was_asked_for_its_list_is_the_list():
+    create = ('a: x | TaskCreate({"subject": "Read it"}) as c1', "t: c1 = Task #1 created successfully: Read it")
+    listed = ("a: x | TaskList({}) as c2", "t: c2 = #2 [in_progress] Write it (worker)\n#1 [completed] Read it")
+    found = task_list(talk("u: go", *create, *listed).messages)
+    assert (found.done, found.remaining) == (("Read it",), ("Write it (worker) (in_progress)",))
+    done = ('a: x | TaskUpdate({"taskId": "2", "status": "completed"}) as c3', "t: c3 = ok")
+    assert task_list(talk("u: go", *create, *listed, *done).messages).remaining == ()
+    of_pi = ('a: x | todo({"action": "list"}) as c4', "t: c4 = [x] #1: Read it\n[ ] #2: Write it")
+    found = task_list(talk("u: go", *of_pi).messages)
+    assert (found.done, found.remaining) == (("Read it",), ("Write it",))
+    assert task_list(talk("u: go", "a: x | todo({}) as c4", "t: c4 = [x] one\nand more").messages) is None

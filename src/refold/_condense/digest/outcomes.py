@@ -19,7 +19,16 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from refold._condense.call_facts import SUBJECT, is_shell, reads, reports_error, subject, writes
+from refold._condense.call_facts import (
+    SUBJECT,
+    arguments_of,
+    is_shell,
+    reads,
+    reports_error,
+    subject,
+    workdir,
+    writes,
+)
 from refold._condense.call_outline import ERROR_LENGTH, call_line, exit_code, first_error, one_line, without_report
 from refold._condense.digest.background import is_running, with_ends
 from refold._condense.digest.failures import counted, failing, failing_places, failure_line, passing_end, warnings
@@ -29,10 +38,11 @@ from refold._condense.digest.targets import WRITE, Target, target_in, target_of,
 from refold._condense.digest.turns import turn_ends, turns_at, turns_in_work
 from refold._condense.echoes import cause
 from refold._condense.file_views import is_scratch, took_effect
+from refold._condense.scripted_calls import COMMANDS as SCRIPTED
 from refold._condense.shell_commands import without_heredocs
 from refold._condense.text_calls import text_result
 from refold._text.secrets import holds_secret
-from refold.core._json import decoded, mapping
+from refold.core._json import decoded, encoded, mapping
 from refold.core.messages import Text, ToolCall, ToolResult, memoized, text_of
 
 if TYPE_CHECKING:
@@ -477,24 +487,39 @@ def answered(view: View, messages: Iterable[Message]) -> Iterator[tuple[ToolCall
 def _answered_in(view: View) -> dict[MessageId, Pairs]:
     """Return what each message of the transcript answers: ten sections ask for it."""
     messages = view.transcript.messages
-    return with_ends(messages, {message.id: tuple(_plain(answers_of(view, message))) for message in messages})
+    pairs = with_ends(messages, {message.id: tuple(answers_of(view, message)) for message in messages})
+    return {key: tuple(_plain(each)) for key, each in pairs.items()}
 
 
-def _plain(pairs: Iterable[tuple[ToolCall, ToolResult]]) -> Iterator[tuple[ToolCall, ToolResult]]:
-    """Yield calls with their results, what commands printed in plain words where a harness reports it as JSON."""
+def _plain(pairs: Pairs) -> Iterator[tuple[ToolCall, ToolResult]]:
+    """Yield calls with their results, what commands printed in plain words where a harness reports it as JSON.
+
+    Of a script with several commands that reports on each, these are calls of their own.
+    """
     for call, result in pairs:
-        if not (is_shell(call) and (report := REPORT.search(result.text[:HEAD]))):
+        report = REPORT.search(result.text[:HEAD]) if is_shell(call) else None
+        answers = _reports(result.text[result.text.index("{", report.start()) :]) if report else []
+        commands = arguments_of(call).get(SCRIPTED, ()) if len(answers) > 1 else (call,)
+        if not answers or len(answers) != len(commands):
             yield call, result
             continue
-        start = result.text.index("{", report.start())
-        answer = mapping(decoded(result.text[start:].strip()))
-        code = answer.get("exit_code", mapping(answer.get("metadata")).get("exit_code"))
-        printed = answer.get("output")
-        if not isinstance(printed, str):
-            yield call, result
-            continue
-        head = f"Exit code: {code}\nOutput:\n" if isinstance(code, int) else ""
-        yield call, replace(result, content=(Text(f"{head}{printed}"),))
+        for command, (code, printed) in reversed([*zip(commands, answers, strict=True)]):
+            head = "" if code is None else f"Exit code: {code}\nOutput:\n"
+            own = {"cmd": command, "workdir": workdir(call)}
+            each = call if command is call else replace(call, arguments=encoded(own).decode())
+            yield each, replace(result, content=(Text(f"{head}{printed}"),))
+
+
+def _reports(text: str) -> list[tuple[int | None, str]]:
+    """Return the exit codes and outputs of objects that a harness reports: one, or one a line."""
+    whole = mapping(decoded(text.strip()))
+    objects = [whole] if whole else [mapping(decoded(line)) for line in text.split("\n") if line.startswith("{")]
+    codes = [each.get("exit_code", mapping(each.get("metadata")).get("exit_code")) for each in objects]
+    return [
+        (code if isinstance(code, int) else None, printed)
+        for each, code in zip(objects, codes, strict=True)
+        if isinstance(printed := each.get("output"), str)
+    ]
 
 
 def answers_of(view: View, message: Message) -> Iterator[tuple[ToolCall, ToolResult]]:

@@ -3,7 +3,7 @@
 A tool gives the whole list with each call, as items or as lines of text, or only what changed in it (`merge`), or one
 task a call. An empty list is a list: all on it was finished or dropped. A call that failed changed nothing. Boxes
 in the assistant's words count where no tool keeps a list and one of them is ticked: a list without a tick may be what
-is checked each time.
+is checked each time. What a tool answers that was asked for its list is the whole list: others may have changed it.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ IN_PROGRESS = " (in_progress)"  # behind a task
 BEGUN = frozenset({"in_progress", "inprogress", "active", "~", ">", "_"})
 DROPPED = frozenset({"deleted", "cancelled", "canceled"})
 LINE = re.compile(r"^\s*(?:[-*]|\d+[.)])?\s*\[([^\]\n]{1,12})\]\s*(\S.*)$", re.M)
+ANSWERED = re.compile(r"(?:[-*] )?(?:#?(\d+)[.:)]? +)?\[([^\]\n]{1,12})\] +(?:#?(\d+)[.:)] +)?(\S.*)")
 BOX = re.compile(r"^\s*(?:[-*]|\d+[.)]) \[([ xX~-])\] (.+)$", re.M)
 CREATED = re.compile(r"Task #(\d+) created")
 CREATE, UPDATE = "taskcreate", "taskupdate"  # tools that keep a list of tasks one by one
@@ -73,6 +74,8 @@ def prepare(message: Message) -> None:
         _boxes(message)
     for call in message.calls:
         _update(call)
+    for result in message.results:
+        _answer(result)
 
 
 def keeps_tasks(call: ToolCall) -> bool:
@@ -94,14 +97,18 @@ def newest_task_list(transcript: Transcript) -> TaskList | None:
 def task_list(messages: Sequence[Message]) -> TaskList | None:
     """Return the newest state of the list of tasks that messages keep; None where there is no list."""
     failed = {result.call_id for message in messages for result in message.results if result.is_error}
+    asked = {call.call_id for message in messages for call in message.calls if NAMES.search(plain_name(call.name))}
     updates: list[_Update] = []
     newest: MessageId | None = None
     for message in reversed(messages):
+        for result in reversed(message.results):
+            if result.call_id in asked and (answer := _answer(result)):
+                return _sorted(_merged([*updates, _Update(answer)]), newest or message.id)
         for call in reversed(message.calls):
             if call.call_id and call.call_id in failed:
                 continue
             if keeps_tasks(call) and not updates:
-                return _sorted(_one_by_one(messages, failed), message.id)
+                return _sorted(_one_by_one(messages, failed, asked), message.id)
             if update := _update(call):
                 newest = newest or message.id
                 updates.append(update)
@@ -138,20 +145,23 @@ def _merged(updates: Sequence[_Update]) -> Iterable[_Task]:
     return tasks.values()
 
 
-def _one_by_one(messages: Sequence[Message], failed: set[str]) -> Iterable[_Task]:
+def _one_by_one(messages: Sequence[Message], failed: set[str], asked: set[str]) -> Iterable[_Task]:
     """Return the tasks of tools that create them one by one, numbered from 1, and change their state."""
     ids = {result.call_id: number for message in messages for result in message.results if (number := _task_id(result))}
     tasks: dict[str, _Task] = {}
-    for call in (call for message in messages for call in message.calls if keeps_tasks(call)):
-        if call.call_id and call.call_id in failed:
-            continue
-        arguments = arguments_of(call)
-        if plain_name(call.name) == CREATE:
-            key = ids.get(call.call_id, str(len(tasks) + 1))
-            tasks[key] = _Task(key, one_line(str(arguments.get("subject", "")), LENGTH), "")
-        elif before := tasks.get(str(arguments.get("taskId", ""))):
-            state = _state(arguments["status"]) if "status" in arguments else before.state
-            tasks[before.key] = _Task(before.key, before.words, state)
+    for message in messages:
+        for answer in (_answer(result) for result in message.results if result.call_id in asked):
+            tasks = {task.key: task for task in answer} or tasks
+        for call in message.calls:
+            if not keeps_tasks(call) or (call.call_id and call.call_id in failed):
+                continue
+            arguments = arguments_of(call)
+            if plain_name(call.name) == CREATE:
+                key = ids.get(call.call_id, str(len(tasks) + 1))
+                tasks[key] = _Task(key, one_line(str(arguments.get("subject", "")), LENGTH), "")
+            elif before := tasks.get(str(arguments.get("taskId", ""))):
+                state = _state(arguments["status"]) if "status" in arguments else before.state
+                tasks[before.key] = _Task(before.key, before.words, state)
     return tasks.values()
 
 
@@ -160,6 +170,19 @@ def _task_id(result: ToolResult) -> str:
     """Return the number that a tool gave a task, in a short result that says so."""
     match = CREATED.match(result.text) if result.text[:5] == "Task " else None
     return match[1] if match else ""
+
+
+@memoized
+def _answer(result: ToolResult) -> tuple[_Task, ...]:
+    """Return the tasks that an answer lists, one a line, where it lists nothing else: in order, if they have such."""
+    text = result.text.strip()
+    lines = [ANSWERED.fullmatch(line.strip()) for line in text.split("\n")] if "[" in text[:LENGTH] else []
+    matches = [match for match in lines if match]
+    if not matches or len(matches) < len(lines):
+        return ()
+    tasks = [_Task(m[1] or m[3] or m[4], one_line(m[4], LENGTH), _state(m[2])) for m in matches]
+    numbered = all(task.key.isdecimal() for task in tasks)
+    return tuple(sorted(tasks, key=lambda task: int(task.key)) if numbered else tasks)
 
 
 @memoized
