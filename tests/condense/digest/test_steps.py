@@ -1,5 +1,7 @@
 import json
 
+import pytest
+
 from refold._condense.digest.render import digest_text
 from refold._condense.digest.steps import STEPS, earlier_steps, steps
 from refold.testing import talk, view_of
@@ -158,3 +160,22 @@ def test_a_command_of_which_the_beginning_is_known_only_names_no_word_of_a_text_
     for text in (f"cat x.json; {program}", "[[ ${#d} -eq 32 ]] && python3 -c 'val = read(a); b'", "out=$(ls)"):
         told = steps(view_of(talk("u: go", f"a: Let me look. | {shell(text)} as a", "t: a = x\ny\nz")))
         assert not any("done" in line or "[[ " in line or "out=" in line for line in told), told
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            "Now I set up the two clones of the work, which both need the same tools: one without hooks, one with them",
+            ": ",
+        ),
+        (
+            "Now I change the loader so that it reads all rows of each of the pages, and then I also look at the tests",
+            ",",
+        ),
+    ],
+)
+def test_of_a_long_announcement_whole_clauses_are_told(words, told):
+    work = ("u: go", f"a: {words}, for as long as it takes to do so in the end. | edit(a.py) as a", "t: a = ok")
+    (line,) = steps(view_of(talk(*work)))
+    assert line == f"turn 1: {words.partition(told)[0]}: changed a.py"

@@ -24,6 +24,7 @@ __all__ = ["announced", "preparation", "remedy"]
 WORDS = 110  # characters of what the assistant said of a change
 FEWEST_WORDS = 3  # of an announcement; fewer say nothing
 FILES = 3  # changed files that are named; of more nobody can tell which it was
+CLAUSE, LEAST_OF_CUT = re.compile(r"[,;:](?= )| (?:[—–-] |\()"), 0.25  # where one ends, and the share that says enough
 PREPARES = re.compile(r"\b(?:use|activate|install|ci|sync)\b|^(?:source|export|\.)\s")  # what a command needs to run
 BACK, FAR = 2, 12  # messages before the first change, and before the last, in which it may be announced
 
@@ -66,4 +67,16 @@ def announced(message: Message, length: int) -> str:
     if not sentences:
         return "" if text.isascii() else one_line(text, length)
     words = next((each for each in reversed(sentences) if announces(each)), sentences[0])
-    return one_line(f"{words}`" if words.count("`") % 2 else words, length)
+    line = one_line(f"{words}`" if words.count("`") % 2 else words, length)
+    return _whole_clauses(line.removesuffix(" …")) or line if line.endswith(" …") else line
+
+
+def _whole_clauses(cut: str) -> str:
+    """Return the clauses of a sentence that was cut which are whole, where they are most of it, else nothing.
+
+    Of what is listed behind a colon or a dash none is left where not all is there.
+    """
+    borders = [match.start() for match in CLAUSE.finditer(cut) if match.start() >= LEAST_OF_CUT * len(cut)]
+    borders.sort(key=lambda border: (cut[border] == ",", -border))
+    clauses = (cut[:border].rstrip() for border in borders)
+    return next((each for each in clauses if not each.count("`") % 2 and each.count("(") == each.count(")")), "")
