@@ -171,7 +171,7 @@ def test_a_command_of_which_the_beginning_is_known_only_names_no_word_of_a_text_
         ),
         (
             "Now I change the loader so that it reads all rows of each of the pages, and then I also look at the tests",
-            ",",
+            ", for",
         ),
     ],
 )

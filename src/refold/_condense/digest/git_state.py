@@ -281,7 +281,7 @@ def _folders(view: View) -> tuple[str, ...]:
         place
         for message in messages
         for call, _ in answered(view, [message])
-        if is_shell(call) and READS.search(command_of(call)[:COMMAND])
+        if is_shell(call) and READS.search(call.arguments)
         for place in _places(call)
     }
     apart = tuple(
