@@ -97,18 +97,18 @@ def newest_task_list(transcript: Transcript) -> TaskList | None:
 def task_list(messages: Sequence[Message]) -> TaskList | None:
     """Return the newest state of the list of tasks that messages keep; None where there is no list."""
     failed = {result.call_id for message in messages for result in message.results if result.is_error}
-    asked = {call.call_id for message in messages for call in message.calls if NAMES.search(plain_name(call.name))}
+    list_calls = {call.call_id for message in messages for call in message.calls if NAMES.search(plain_name(call.name))}
     updates: list[_Update] = []
     newest: MessageId | None = None
     for message in reversed(messages):
         for result in reversed(message.results):
-            if result.call_id in asked and (answer := _answer(result)):
+            if result.call_id in list_calls and (answer := _answer(result)):
                 return _sorted(_merged([*updates, _Update(answer)]), newest or message.id)
         for call in reversed(message.calls):
             if call.call_id and call.call_id in failed:
                 continue
             if keeps_tasks(call) and not updates:
-                return _sorted(_one_by_one(messages, failed, asked), message.id)
+                return _sorted(_one_by_one(messages, failed, list_calls), message.id)
             if update := _update(call):
                 newest = newest or message.id
                 updates.append(update)
@@ -145,12 +145,12 @@ def _merged(updates: Sequence[_Update]) -> Iterable[_Task]:
     return tasks.values()
 
 
-def _one_by_one(messages: Sequence[Message], failed: set[str], asked: set[str]) -> Iterable[_Task]:
+def _one_by_one(messages: Sequence[Message], failed: set[str], list_calls: set[str]) -> Iterable[_Task]:
     """Return the tasks of tools that create them one by one, numbered from 1, and change their state."""
     ids = {result.call_id: number for message in messages for result in message.results if (number := _task_id(result))}
     tasks: dict[str, _Task] = {}
     for message in messages:
-        for answer in (_answer(result) for result in message.results if result.call_id in asked):
+        for answer in (_answer(result) for result in message.results if result.call_id in list_calls):
             tasks = {task.key: task for task in answer} or tasks
         for call in message.calls:
             if not keeps_tasks(call) or (call.call_id and call.call_id in failed):
