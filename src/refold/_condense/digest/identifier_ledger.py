@@ -219,11 +219,14 @@ def ledger(
                 continue
             written, source = earlier[word]
         else:
-            if _leads_nowhere(candidate, kind, pieces[number].part):
+            part = pieces[number].part
+            if _leads_nowhere(candidate, kind, part):
                 continue
             if not candidate.used and _passed_by(candidate, kind, printers[number]):  # nobody took it up
                 continue
             if _is_rest(candidate, known, ends):
+                continue
+            if kind in PASSING and _is_by_the_way(candidate, part):  # last, since it searches the part
                 continue
             beginning = beginnings[number] if kind in IN_CONTEXT else ""
             written = _written(candidate, kind, pieces[number], beginning, folders)
@@ -264,8 +267,6 @@ def _is_script(call: ToolCall) -> bool:
 def _leads_nowhere(candidate: _Candidate, kind: IdentifierKind, part: Text | ToolCall | ToolResult) -> bool:
     """Tell whether a word is of a sort that is not asked for again, whatever it stood in."""
     word = candidate.word
-    if kind in PASSING and _is_by_the_way(candidate, part):
-        return True
     if kind == "url":
         return candidate.used < REPEATED and not (isinstance(part, ToolCall) and is_shell(part))
     if kind == "path":

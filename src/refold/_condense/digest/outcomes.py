@@ -211,6 +211,7 @@ def prepare(message: Message) -> None:
         code_of(result)
         verdict_of(result)
         was_refused(result)
+        _last_line(result)
 
 
 def outcomes(
@@ -580,14 +581,14 @@ def ended(view: View, call: ToolCall, result: ToolResult) -> str:
     elif wrong := failure_line(result) if checks else first_error(result.text):
         return f"{how}: {wrong}" if how else wrong
     else:
-        line = _last_line(result.text)
+        line = _last_line(result)
         line = "" if line in _usual_lines(view) else line
     return f"{how}: {line}" if line else how
 
 
 def _last_words(view: View, result: ToolResult) -> str:
     """Return the last line of an output where it is a whole one, and none that many outputs end with."""
-    line = _last_line(CODES.sub("", AT_LAST.sub("", result.text)))
+    line = _last_line_without_codes(result)
     return line if len(line) <= LAST_LINE and WORD.search(line) and line not in _usual_lines(view) else ""
 
 
@@ -660,7 +661,7 @@ def _usual_lines(view: View) -> frozenset[str]:
     Such are the greetings of a server.
     """
     last = (
-        _last_line(result.text)
+        _last_line(result)
         for message in view.transcript.messages
         for call, result in answered(view, [message])
         if is_shell(call) and not failed(call, result)
@@ -668,8 +669,19 @@ def _usual_lines(view: View) -> frozenset[str]:
     return frozenset(line for line, times in Counter(last).items() if times >= SEVERAL)
 
 
-def _last_line(text: str) -> str:
+@memoized
+def _last_line(result: ToolResult) -> str:
     """Return the last line of an output that is not about how it ended."""
+    return _last_line_in(result.text)
+
+
+@memoized
+def _last_line_without_codes(result: ToolResult) -> str:
+    """Return that line without codes for colors and without what a harness reports at the end."""
+    return _last_line_in(CODES.sub("", AT_LAST.sub("", result.text)))
+
+
+def _last_line_in(text: str) -> str:
     lines = text[-AT_END:].rstrip().rsplit("\n", 3)[1 if len(text) > AT_END else 0 :]
     return next((one_line(line, 140) for line in reversed(lines) if line.strip() and not HOW_IT_ENDED.search(line)), "")
 
