@@ -43,6 +43,9 @@ CODE_LINE = re.compile(
     r"\s*(?:(?:from [\w.]+ )?import [\w.{*]|@\w|(?:async )?def \w+\(|class \w+[:({]|"
     r"(?:const|let|var) \w+ ?=|[\w.]+ ?= ?\S|(?:return|await) \w).*|.*(?:[({\[};=]|\):|[)}\]],)|\s+\S.*,|\s*[)\]}]+"
 )
+# How such a line begins or ends that holds no equals sign: most lines do neither, and need no search.
+CODE_STARTS = ("import ", "from ", "@", "async ", "def ", "class ", "const ", "let ", "var ", "return ", "await ")
+CODE_ENDS = ("(", "{", "[", ")", "}", "]", ";", "=", ":", ",")
 CODE_MARGIN, CODE_BREAK = 12, 4
 
 
@@ -69,7 +72,8 @@ def without_pasted(text: str) -> str:
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
     yield from _fenced(text)
-    yield from (match.span() for match in QUOTED.finditer(text))
+    if ">" in text:
+        yield from (match.span() for match in QUOTED.finditer(text))
     if "</" in text:
         yield from _elements(text)
     if "://" in text:
@@ -147,7 +151,7 @@ def _code(text: str) -> Iterator[tuple[int, int]]:
     margin, best, end = 0, 0, 0
     for line in (*text.split("\n"), *["-"] * (CODE_BREAK + 1)):
         start, at = at, at + len(line) + 1
-        is_code = not LISTED.match(line) and CODE_LINE.fullmatch(line.rstrip()) is not None
+        is_code = _is_code(line.rstrip())
         if line.strip():
             first = start if is_code and not margin else first
             margin = max(margin + (1 if is_code else -1), 0)
@@ -157,6 +161,13 @@ def _code(text: str) -> Iterator[tuple[int, int]]:
             if best >= CODE_MARGIN:
                 yield first, end
             margin = best = 0
+
+
+def _is_code(line: str) -> bool:
+    """Tell whether a line without blanks at its end is one of a program, and no item of a list."""
+    if not ("=" in line or line.endswith(CODE_ENDS) or line.lstrip().startswith(CODE_STARTS)):
+        return False
+    return LISTED.match(line) is None and CODE_LINE.fullmatch(line) is not None
 
 
 def _is_bare(line: str) -> bool:

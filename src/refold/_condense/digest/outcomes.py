@@ -621,11 +621,11 @@ def _printed(view: View, call: ToolCall, result: ToolResult) -> str:
     strange = (
         "</" in text or text.startswith("<") or "^[" in text or (text.startswith("{") and code_of(result) is not None)
     )
-    if strange or holds_secret(text):
+    labelled = LABELLED.findall(text) if len(text) > SHORT_OUTPUT and not strange else []
+    if strange or (len(text) > SHORT_OUTPUT and len(labelled) != 1) or holds_secret(text):
         return ""
-    if len(text) > SHORT_OUTPUT:
-        labelled = LABELLED.findall(text)
-        return one_line(labelled[0], PRINTED) if len(labelled) == 1 else ""
+    if labelled:
+        return one_line(labelled[0], PRINTED)
     lines = [line for each in text.split("\n") if WORD.search(line := each.strip(MARKS))]
     lines = lines if len(lines) < 2 else [line for line in lines if line not in _usual_lines(view)]
     first = [

@@ -621,8 +621,8 @@ def _rulings(message: Message) -> tuple[str, ...]:
     if len(text) > LONG or ABOUT.match(text):
         return ()
     own, pinned = without_pasted(text), frozenset(pins_in(message))
-    colored, steering = COLOR.search(own) is not None, _steers(own)
-    if not (pinned or colored or steering or may_hold(own, (*SETTING, "->"))):  # as most, which need not be divided
+    colored, steering, setting = COLOR.search(own) is not None, _steers(own), may_hold(own, SETTING)
+    if not (pinned or colored or steering or setting or "->" in own):  # as most, which need not be divided
         return ()
     asking = asks(text)  # then what has no voice of the user in it may be what is asked about
     return tuple(
@@ -635,7 +635,7 @@ def _rulings(message: Message) -> tuple[str, ...]:
             or (colored and COLOR.search(sentence))
             or (("->" in sentence or "→" in sentence) and MAPS.search(sentence))
             or (
-                ((each.strip() in pinned and LASTING.search(sentence)) or _sets(sentence))
+                ((each.strip() in pinned and LASTING.search(sentence)) or (setting and _sets(sentence)))
                 and (not asking or VOICE.search(sentence))
             )
         )
