@@ -2,6 +2,7 @@
 
 import gc
 import json
+import sys
 import time
 from collections import Counter
 
@@ -11,7 +12,9 @@ from websockets.sync.client import connect
 from refold._gateway.conversations.conversation import Conversation
 from refold.core.budget import Share
 from refold.core.messages import Message
+from refold.testing.provider import ScriptedProvider
 from tests.gateway.scripted_upstream import call, chat
+from tests.gateway.serving_process import serving
 
 SIZE = 1_000_003
 
@@ -66,3 +69,22 @@ def test_a_message_that_was_answered_is_held_by_no_connection(gateway):
         assert json.loads(one.recv(20))["type"] == "error"
         texts = [part for each in gc.get_objects() for part in gc.get_referents(each) if isinstance(part, str | bytes)]
         assert not [text for text in texts if len(text) == SIZE]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_memory_that_one_request_has_given_back_is_there_for_the_next_one():
+    def faults(process):
+        with open(f"/proc/{process.pid}/stat") as stat:
+            return int(stat.read().rpartition(")")[2].split()[7])
+
+    body = json.dumps({"model": "gpt-4o", "messages": [{"role": "user", "content": "word " * 80_000}]}).encode()
+    with (
+        ScriptedProvider() as provider,
+        serving(provider.openai_url, "--window", "10M") as (process, url),
+    ):
+        for count in (20, 60):
+            before = faults(process)
+            for _ in range(count):
+                assert call(url, body=body)[0] == 200
+            taken = faults(process) - before
+    assert taken / 60 < 50
