@@ -47,8 +47,8 @@ MALLOPT_MMAP_THRESHOLD = -3  # what glibc's <malloc.h> calls M_MMAP_THRESHOLD
 # block that was freed, so that after one body of 10 MB the next ones leave holes in a heap that only grows
 LARGE_BLOCK = 1024 * 1024
 MALLOPT_TRIM_THRESHOLD = -1  # and this M_TRIM_THRESHOLD
-# bytes that are free at the end of the heap and stay there: naming a limit above leaves this one at 128 KB, so that each
-# request of 50 KB gave pages back which the next one took again
+# bytes that are free at the end of the heap and stay there: naming the limit above leaves this one at 128 KB, so that a
+# request of 400 KB gave a hundred pages back, which the next one took again
 FREE_BLOCK = 16 * 1024 * 1024
 SWITCH = 0.0005  # seconds for which a thread that plans keeps the event loop waiting; Python's are ten times as many
 
