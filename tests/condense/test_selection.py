@@ -329,3 +329,54 @@ def test_what_a_harness_reminds_of_in_an_output_does_not_come_back_with_its_line
     partly = [text for text in outputs(fitted(talk(*lines), 14_000)) if text.startswith(PARTS)]
     assert any("maps zone_code" in text for text in partly)
     assert not any("malware" in text or "system-reminder" in text for text in partly)
+
+
+def shown_of_program(program, name):
+    """What stays of a program that was read, after much else and a question for a name in it."""
+    lines = ["u: Mend the rates.", "a: look | read(src/rates.py) as g1", f"t: g1 = {program}"]
+    for part in range(20):
+        lines += [f"a: step {part} for {name} | search({name}) as c{part}", f"t: c{part} = {FILLING}\n{FILLING}"]
+    view = fitted(talk(*lines, "a: Done so far.", f"u: what of {name}?"), 6_000)
+    (shown,) = [text for text in outputs(view) if text.startswith(f"{PARTS} read")]
+    return shown
+
+
+def program_with(*lines):
+    filling = [f"other_value = {'a_plain_value + ' * 12}{number}" for number in range(60)]
+    return "\n".join([*filling, *lines, *filling])
+
+
+def test_a_condition_that_stays_of_a_program_stays_with_what_is_done_then():
+    condition = f"if rate_guard and {'not closed and ' * 14}open:"
+    shown = shown_of_program(program_with(condition, "    raise Refused('no rates')", "", "after = 1"), "rate_guard")
+    assert f"{condition}\n    raise Refused('no rates')\n" in shown
+
+
+def test_a_comment_that_stays_of_a_program_stays_with_the_code_it_is_about():
+    comment = f"# rate_guard: {'refused where closed, ' * 10}as ever"
+    shown = shown_of_program(program_with(comment, "if closed:", "    return 403", "after = 1"), "rate_guard")
+    assert f"{comment}\nif closed:\n    return 403\n" in shown
+
+
+def test_imports_alone_are_no_part_of_a_program_that_stays():
+    imports = [f"import rate_guard.part_{number}" for number in range(30)]
+    program = "\n".join([*imports, "", program_with("value = rate_guard(1)")])
+    shown = shown_of_program(program, "rate_guard")
+    assert "value = rate_guard(1)" in shown
+    assert "import rate_guard.part_10" not in shown
+
+
+def test_a_failure_that_went_well_later_leaves_before_the_call_that_went_well():
+    push = "bash(" + json.dumps({"command": "git push origin main"}) + ")"
+    lines = [
+        "u: Mend the rates.",
+        f"a: send | {push} as p1",
+        "t! p1 = fatal: cannot lock ref refs/heads/main by lock_file",
+        f"a: again | {push} as p2",
+        "t: p2 = branch main sent to origin as lock_file said",
+    ]
+    for part in range(60):
+        lines += [f"a: step {part} of lock_file | search(part{part}) as c{part}", f"t: c{part} = {FILLING}"]
+    for goal in (3_000, 4_000, 6_000):
+        shown = "\n".join(outputs(fitted(talk(*lines, "u: go on"), goal)))
+        assert "cannot lock ref" not in shown or "sent to origin" in shown

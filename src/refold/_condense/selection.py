@@ -23,6 +23,7 @@ from refold._condense.file_views import OURS
 from refold._condense.headings import with_headings
 from refold._condense.identifier_scores import need_in, uptake, worth_of
 from refold._condense.last_changes import files_displayed_by, stale_mark
+from refold._condense.passages import passages, says_something
 from refold._condense.pasted import without_pasted
 from refold._condense.placeholders import is_pointer, text_replaced
 from refold._condense.reduction_order import ROOMY, reduce_parts, stays_whole
@@ -40,6 +41,7 @@ from refold._condense.reductions import (
     strip_seen_images,
 )
 from refold._condense.reminders import without_reminders
+from refold._condense.settled import settled
 from refold._condense.steering import RankedUnit, scores_of, weigh, weigh_answers
 from refold._salience.atoms import names_of, spoken, words_between
 from refold._salience.cover import Cover, Unit
@@ -109,6 +111,7 @@ CALLS_GOAL = 4_000  # tokens of a goal from which the factor of calls is that mu
 AGE, AGING = 60, 0.16  # messages before the end, and the power by which the factor falls with more of them
 IN_OUTPUT, TAKEN_UP = 1.7, 0.17  # of an output whose new names were all written later, and the power of their share
 UNTRIED = 1.0  # of one without new names
+SETTLED = 0.25  # times the need of identifiers in a failure that went well later, and in an older output of a command
 NEW, NEWER = 3e-6, 2e-5  # worth by token of text that nothing says yet, and of the newest above the oldest: it
 # settles what need does not
 
@@ -290,6 +293,7 @@ def _units(
         news = NEW + newer * batch.start if statements else 0.0
         unit = Unit(batch, max(draft.size(batch), 1), atoms, None, pointed + read, news, statements)
         unit.times = (IN_TEXT if spoken else _times_in_calls(draft)) * _aged(draft, batch.start)
+        unit.times *= SETTLED if _is_settled(draft, batch) else 1
         batch_of.update(dict.fromkeys(batch, unit))
         batches.append(unit)
     pieces: list[Pieces] = []
@@ -301,6 +305,10 @@ def _units(
             some = _pieces(draft, reduction, batch_of.get(position), (extra, once, NEW + newer * position))
             some = _without_echo(draft, reduction, some)
             times = _times_needed(draft, reduction, some)
+            if reduction.result and (draft.base[position].id, reduction.result.at) in settled(draft.view):
+                times *= SETTLED
+                for unit in some:
+                    unit.extra = 0.0
             for unit in some:
                 unit.times = times
             pieces.append((reduction, some))
@@ -323,6 +331,12 @@ def _times_in_calls(draft: Draft) -> float:
 def _aged(draft: Draft, position: int) -> float:
     """Return how many times what is predicted the identifiers in a message are needed for its age."""
     return pow(max(len(draft.base) - position, AGE) / AGE, -AGING)
+
+
+def _is_settled(draft: Draft, batch: range) -> bool:
+    """Tell whether a batch is calls whose outputs later ones settle."""
+    places = [(draft.base[position].id, result.at) for position in batch for result in draft.base[position].results]
+    return bool(places) and settled(draft.view).issuperset(places)
 
 
 def _is_spoken(draft: Draft, batch: range) -> bool:
@@ -555,13 +569,19 @@ def _pieces(draft: Draft, reduction: Reduction, first: Unit | None, worths: tupl
     extra, once, news = worths
     if text:
         some = _segments(draft, reduction, text)
+        single = len(some) == 1
         if reduction.result and not reduction.harness:
             by_segment = statements_of_segments(original_result(draft, position, reduction.result))
             if own := [pair for pair in zip(some, by_segment, strict=True) if without_reminders(text, pair[:1])]:
                 some, by_segment = zip(*own, strict=True)
+            call = draft.view.call_of(draft.base[position], reduction.result)
+            files = files_displayed_by(call) if call and not single else ()
+            if files and not any(map(is_prose, files)):
+                says = [pair for pair in zip(some, by_segment, strict=True) if says_something(text, pair[0])]
+                some, by_segment = zip(*says, strict=True) if says else (some, by_segment)
         else:
             by_segment = (frozenset(),) * len(some)
-        if len(some) == 1:
+        if single:
             cost = max(reduction.saved, 1)
             if first and by_segment[0]:  # a pointer takes as much as half of a short output
                 tokens = sum(map(len, by_segment[0])) / CHARS
@@ -643,11 +663,15 @@ def _show_lines(draft: Draft, reduction: Reduction, some: Sequence[Segment]) -> 
     if not some:
         draft.change(position, reduction.patches, paths)
     elif reduction.result:
-        if sum(segment.chars for segment in some) < len(text):
-            call = draft.view.call_of(message := draft.base[position], reduction.result)
+        call = draft.view.call_of(message := draft.base[position], reduction.result)
+        documents = call is not None and any(map(is_prose, files_displayed_by(call)))
+        whole = sum(segment.chars for segment in some) == len(text)
+        some = some if whole else passages(text, some)
+        if not some:
+            draft.change(position, reduction.patches, paths)
+        elif not whole and sum(segment.chars for segment in some) < len(text):
             opening = f"{PARTS} {call_line(call, reduction.result)}, {_extent(text, some)}"
             opening += stale_mark(draft.view.transcript, message.id, call)
-            documents = call is not None and any(map(is_prose, files_displayed_by(call)))
             some = with_headings(text, some) if documents else some
             some = without_reminders(text, some)
             words = f"{opening}\n{excerpt(text, some, brief=True)}"

@@ -65,6 +65,7 @@ __all__ = [
     "meant_to_fail",
     "outcomes",
     "passed_calls",
+    "passed_since",
     "prepare",
     "repeated_failures",
     "says_something",
@@ -248,7 +249,7 @@ def outcomes(
                 later = [(at, each) for at, each in passed if at > position and each]
                 since = [each for _, each in later]
                 names = frozenset(failing(result)) if target.checks else frozenset()
-                well = _passed_later(call, result, since) or (bool(names) and names <= later_passing)
+                well = passed_since(call, result, since) or (bool(names) and names <= later_passing)
                 # what was put before a command failed, and it was run without that
                 well = well or (shell and any(target.written.endswith(f" {each}") for each in later_written))
                 well = well or (target.once and _was_mistyped(view, position, call))
@@ -419,7 +420,7 @@ def _was_mistyped(view: View, position: int, call: ToolCall) -> bool:
     return len(words & others) >= ALIKE * len(words | others)
 
 
-def _passed_later(call: ToolCall, result: ToolResult, since: Sequence[Target]) -> bool:
+def passed_since(call: ToolCall, result: ToolResult, since: Sequence[Target]) -> bool:
     """Tell whether one of the calls since then shows that what failed goes well now, or several do so together."""
     target = target_of(call)
     if any(each.covers(target) for each in since):
@@ -436,9 +437,9 @@ def _passed_later(call: ToolCall, result: ToolResult, since: Sequence[Target]) -
 def _solved(view: View, at: int, call: ToolCall, result: ToolResult, since: Sequence[tuple[int, Target]]) -> str:
     """Return that a call at a place went well later and how that came, else nothing; `since` are those that did."""
     targets = [target for _, target in since]
-    if not _passed_later(call, result, targets):
+    if not passed_since(call, result, targets):
         return ""
-    first = bisect_left(range(len(since)), True, key=lambda last: _passed_later(call, result, targets[: last + 1]))
+    first = bisect_left(range(len(since)), True, key=lambda last: passed_since(call, result, targets[: last + 1]))
     place, passing = since[first]
     if target_of(call).task == WRITE:
         return f"{PASSED_LATER})"
