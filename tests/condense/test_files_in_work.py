@@ -408,12 +408,15 @@ def test_a_path_is_the_same_file_however_often_it_begins_with_its_folder():
 
 
 def test_a_file_that_only_an_earlier_digest_tells_was_changed_counts_as_changed():
-    blocks = "\n".join(block_entry(path, [f"value = load('{path}')"]) for path in ("src/changed.py", "src/read.py"))
+    blocks = "\n".join(
+        block_entry(path, [f"value_{n} = load('{path}')" for n in range(6)])
+        for path in ("src/changed.py", "src/read.py")
+    )
     files = "## Files changed\n- src/changed.py (2 edits, turn 1)\n\n## Files read\n- src/read.py"
     told = f"{OPENING}\n\n{files}\n\n## {FILES_IN_WORK}\n{blocks}\n\n{END}]"
     sent = [said("user", told), said("assistant", "Going on."), said("user", "Go on.")]
     work = touched_last(formats.read(formats.find("openai-chat"), sent))
-    assert [work.paths[line.file] for line in work.candidates] == ["src/changed.py", "src/read.py"]
+    assert [work.paths[block.file] for block in work.blocks] == ["src/changed.py", "src/read.py"]
 
 
 def test_the_file_that_was_changed_last_comes_last_and_those_that_were_only_read_are_marked_and_come_first():

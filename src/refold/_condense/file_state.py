@@ -90,6 +90,9 @@ class FileState:
     def show(self, visible: VisibleLines, start: int, *, whole: bool) -> None:
         """Add what an output shows; earlier runs lose the lines with numbers that it shows anew."""
         numbers = visible.numbers
+        written = {
+            line.text for run in self.runs for line in run.lines if line.edited and len(line.text or "") >= TELLING
+        }
         if whole:
             self.runs.clear()
         elif numbers:
@@ -98,12 +101,12 @@ class FileState:
                 if line.number in anew:
                     line.text = None
         lines: list[Line] = []
-        known = numbers or repeat(None, len(visible.lines))
+        printed = numbers or repeat(None, len(visible.lines))
         as_printed = visible.numbered or repeat("", len(visible.lines))
-        for text, number, numbered in zip(visible.lines, known, as_printed, strict=True):
+        for text, number, numbered in zip(visible.lines, printed, as_printed, strict=True):
             if number is not None and lines and number != (lines[-1].number or 0) + 1:
                 lines.append(Line(None))
-            lines.append(Line(text, number, at=self.at, numbered=numbered))
+            lines.append(Line(text, number, edited=text in written, at=self.at, numbered=numbered))
         self._join(LineRun(lines, numbers[0] if numbers else start, numbered=bool(numbers)))
 
     def _join(self, view: LineRun) -> None:

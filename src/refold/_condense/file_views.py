@@ -25,18 +25,20 @@ from refold._condense.call_facts import (
 )
 from refold._condense.call_outline import exit_code
 from refold._condense.shell_commands import (
+    GIT,
     PATCHED,
     argv_of,
     displayed_by,
     joined,
     plain_path,
+    statements,
 )
 from refold._condense.shell_writes import ends_by_writing, scripts_run, writes_in, written_by_program
 from refold._text.text_cache import word_cache
 from refold.core.messages import ToolCall, ToolResult, memoized
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from refold.core._json import Json
 
@@ -52,6 +54,7 @@ __all__ = [
     "TextReplaced",
     "UnreadableChange",
     "VisibleLines",
+    "changed_by_git",
     "changes_of",
     "command_of",
     "excerpts_in",
@@ -93,6 +96,17 @@ GENERATED = re.compile(
     r"(?:^|[/\\])(?:node_modules|dist|build|target|vendor|generated|__pycache__|\.next)[/\\]"
 )
 HUNK = "@@"
+# Commands of Git that change files which they do not name, what they say where they changed none, and what they list.
+REPLACES = re.compile(
+    rf"{GIT} (?:merge|pull|rebase|cherry-pick|revert|am|stash(?! (?:list|show|drop|push -- ))|reset (?:\S+ )?--hard|"
+    r"(?:checkout|switch) (?!-)\S+ *(?:$|[|&;\n>]|2>))"
+)
+NOT_REPLACED = re.compile(
+    r"\balready up[ -]to[ -]date|\bis up to date\b|^Already on |^No local changes|^Updated \d+ path|^(?:fatal|error): ",
+    re.I | re.M,
+)
+RESTORED = re.compile(rf"{GIT} stash\b(?s:.*){GIT} stash pop\b")
+LISTED = re.compile(r"^ (?:\.\.\./)?(\S[^|\n]*?) +\| +(?:\d+|Bin)", re.M)
 SEARCHED = re.compile(
     r"<{5,}\s*SEARCH>?\n(?::start_line:\d+\n-+\n)?(.*?)\n?^={5,}\n(.*?)\n?^>{5,}\s*REPLACE", re.S | re.M
 )
@@ -273,6 +287,21 @@ def took_effect(call: ToolCall, result: ToolResult) -> bool:
         went_wrong = result.is_error or bool(exit_code(result.text))
         return not (went_wrong and ends_by_writing(command_of(call)))
     return not (failed(result) or REFUSED.match(result.text))
+
+
+def changed_by_git(call: ToolCall, result: ToolResult, known: Iterable[str]) -> list[str]:
+    """Return which of the known files a command of Git may have changed, such as a merge: those that its output lists.
+
+    Where it lists none it may have changed all, in the folder that it was run in where that is known.
+    """
+    command = command_of(call) if is_shell(call) and "git " in call.arguments else ""
+    if not REPLACES.search(command) or RESTORED.search(command) or NOT_REPLACED.search(result.text):
+        return []
+    if listed := tuple(f"/{path}" for path in LISTED.findall(result.text)):
+        return [name for name in known if f"/{name}".endswith(listed)]
+    folders = {folder for folder, words in statements(command) if words[0] == "git"}
+    folder = plain_path(*folders) if len(folders) == 1 and next(iter(folders)).startswith("/") else ""
+    return [name for name in known if name.startswith(folder) and not is_scratch(name)]
 
 
 def command_of(call: ToolCall) -> str:

@@ -26,20 +26,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter as Tally
-from itertools import accumulate, chain, islice
+from itertools import accumulate, chain, islice, pairwise
 from math import fsum, log
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from refold._condense.call_facts import arguments_of
+from refold._condense.call_facts import arguments_of, is_shell
 from refold._condense.digest.definitions import is_prose
 from refold._condense.digest.endings import rejected_turns
 from refold._condense.digest.file_log import file_log
 from refold._condense.digest.previous import END, FILES_IN_WORK, GAP, OPENING, block_entries, block_entry, digests_in
 from refold._condense.digest.render import SMALL_GOAL, room_of, share_of
 from refold._condense.digest.turns import turns_at, turns_in_work
-from refold._condense.file_state import TELLING, FileState, LineRun
+from refold._condense.file_state import TELLING, FileState, Line, LineRun
 from refold._condense.file_views import (
     Excerpt,
     FileMoved,
@@ -47,7 +47,9 @@ from refold._condense.file_views import (
     Scripts,
     UnreadableChange,
     VisibleLines,
+    changed_by_git,
     changes_of,
+    command_of,
     excerpts_in,
     is_generated,
     is_scratch,
@@ -57,6 +59,7 @@ from refold._condense.file_views import (
 )
 from refold._condense.pins import pins_of
 from refold._condense.quoted_requests import LAST_REQUEST, REQUESTED
+from refold._condense.shell_writes import manifests_changed
 from refold._text.sign_runs import SignRuns
 from refold._text.text_cache import word_cache
 from refold.core._json import strings_within
@@ -65,7 +68,7 @@ from refold.core.messages import Message, Text, ToolCall, memoized, texts
 from refold.core.transcript import Transcript
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
     from refold._condense.file_views import Change
     from refold.core.view import View
@@ -83,7 +86,9 @@ MOST_VIEWS, MOST_EVENTS = 12, 100  # of a file, the newest, and with its changes
 MOST_LINES = 20_000  # that are looked at, those of the files touched last first
 NEWEST, TURNS = 14, 2  # messages and users' turns whose words say what is being worked on
 WINDOW = 6  # lines on either side whose words count for a line
-TOGETHER = 4  # lines on either side whose worth counts for a line: what is read should hang together
+AROUND = 2  # lines on either side of what an edit wrote
+TOGETHER = 5  # lines at least that stand alone, and fewer are taken along between two that were written
+SHORTEST_BLOCK, LONGEST_BLOCK = 8, 24  # lines, where a file is cut into blocks
 NEAR = 0.5  # power of the worth of those words: that there are some tells more than how many
 FADE = 0.85  # of a file's worth for each one that was touched later
 # Times the worth of a scratch or generated file, of instructions to agents and of what was read for an answer that the
@@ -97,15 +102,13 @@ INSTRUCTIONS = re.compile(  # files that tell agents how to work
     r"(?:^|[/\\])\.[a-z]+[/\\](?:.*[/\\])?(?:skills|plugins|commands|agents|rules|memories)[/\\]"
 )
 FADE_OF_EDITS, UNEDITED = 0.95, 8  # of it for each one edited later, and the rank of a file that never was
-EDITED = 1.7  # times the worth of a line that an edit wrote
+EDITED = 3.0  # times the worth of a line that an edit wrote
 AGE, SOON = 0.35, 5  # power of a line's age in messages that divides its worth, and what is added to the age
 CHARS, FRAME = 3.2, 3.0  # characters a token of code, and tokens of a line beside them, where a guess will do
 LONGEST = 400  # characters of a line that is worth its place
 FEWEST = 4  # lines of a file, with marks for gaps, that are worth its name and its fence
-BETWEEN, SHORT = 2, 50  # lines, and characters of them, that are taken along between two that are chosen
-SAYS = 30  # characters of a stretch of lines that is worth the marks around it
+SAYS = 30  # characters of a block that is worth the marks around it
 LISTED = 20  # lines of an output that show whether it lists a folder
-ROUNDS = 3  # of choosing others in place of stretches that say less
 BEGINNING = 3  # words of a line: one among them that forbids or obliges makes it an order
 READER = re.compile(r"\b(?:you|your|agents?|assistants?|model|claude|codex)\b", re.I)
 SIGNS = " \t-+*#/>;%!`'\"(["  # that stand before the words of a line in lists, comments and quotations
@@ -130,19 +133,27 @@ ROLES = re.compile(r"<\|[^|>]{1,40}\|>|</?(?:system|user|assistant|human|develop
 HEADINGS = ("## ", OPENING, END, LAST_REQUEST, REQUESTED)  # beginnings of lines that are parts of a digest
 
 
-class Candidate(Struct):
-    """A line that can be chosen: its file's rank by recency, its run, its place there, its worth by token, its size."""
+class Block(Struct):
+    """Lines of a file that stand there together: its rank by recency, their run, their first place and the one behind.
+
+    `worth` is by token. `texts` are those that can be told from lines of other files.
+    """
 
     file: int
     run: int
-    place: int
-    text: str
+    first: int
+    stop: int
     worth: float
     size: float
+    texts: frozenset[str]
+
+    def is_new(self, known: Set[str]) -> bool:
+        """Tell whether most of it does not stand elsewhere."""
+        return 2 * sum(map(len, self.texts - known)) > sum(map(len, self.texts))
 
 
 class FilesInWork:
-    """The files touched last, with the worth of their lines; `section` chooses and writes those that have room."""
+    """The files touched last, with the worth of blocks of their lines; `section` chooses those that have room."""
 
     def __init__(
         self, files: Mapping[str, FileState], lately: frozenset[str], total: int, in_use: Sequence[float]
@@ -152,20 +163,19 @@ class FilesInWork:
         in_order = [state.in_order() for state in files.values()]
         self.runs = [[run.written() for run in runs] for runs in in_order]
         self.texts = [[[line.text for line in run.lines] for run in runs] for runs in in_order]
-        self.openings: dict[tuple[int, int, int], int | None] = {}  # by file, run and place, those that were asked for
-        self.candidates = _candidates(files, lately, total, in_use)
-        self.lines = frozenset(line.text.strip() for line in self.candidates)
+        self.blocks = _blocks(files, lately, total, in_use)
+        self.lines = frozenset(chain.from_iterable(block.texts for block in self.blocks))
 
     def section(self, staying: Iterable[Message], room: int, count: Callable[[str], int]) -> str:
-        """Return a section of a digest within a room in tokens, without lines that stand elsewhere; or nothing."""
+        """Return a section of a digest within a room in tokens, without blocks that stand elsewhere; or nothing."""
         if room < LEAST_ROOM:
             return ""
         standing = frozenset().union(*(self.lines & _lines(message) for message in staying))
-        free = [line for line in self.candidates if line.text.strip() not in standing]
+        free = [block for block in self.blocks if block.is_new(standing)]
         aim, best = float(room), ""
-        chosen: list[Candidate] = []
+        chosen: list[Block] = []
         for _ in range(TRIES):
-            before, chosen = chosen, self._telling(free, aim)
+            before, chosen = chosen, _within(free, aim)
             if chosen == before and best:
                 break
             text = self._written(chosen)
@@ -177,66 +187,41 @@ class FilesInWork:
             aim *= room * (1 + FULL) / 2 / max(size, 1)
         return best
 
-    def _telling(self, free: Sequence[Candidate], room: float) -> list[Candidate]:
-        """Return the best lines that a room takes, of those that say something together with their neighbours."""
-        chosen: list[Candidate] = []
-        for _ in range(ROUNDS):
-            chosen = _within(free, room)
-            short = self._short(chosen)
-            if not short:
-                break
-            free = [line for line in free if (line.file, line.run, line.place) not in short]
-            chosen = [line for line in chosen if (line.file, line.run, line.place) not in short]
-        return chosen
-
-    def _short(self, chosen: Sequence[Candidate]) -> set[tuple[int, int, int]]:
-        """Return the places of chosen lines in stretches that say too little."""
-        short: set[tuple[int, int, int]] = set()
-        for (file, run), places in _places(chosen).items():
-            texts = self.texts[file][run]
-            for first, last in _stretches(texts, places):
-                if sum(len(line.strip()) for line in texts[first : last + 1] if line) < SAYS:
-                    short.update((file, run, place) for place in range(first, last + 1))
-        return short
-
-    def _opening(self, file: int, run: int, place: int) -> int | None:
-        """Return the place of the line that opens what a line stands in, None where none is known."""
-        key = file, run, place
-        if key not in self.openings:
-            self.openings[key] = _opening(self.texts[file][run], place, prose=is_prose(self.paths[file]))
-        return self.openings[key]
-
-    def _written(self, chosen: Sequence[Candidate]) -> str:
-        places = _places(chosen)
+    def _written(self, chosen: Sequence[Block]) -> str:
         entries: list[str] = []
         # those that were only read first, then in the order of their last changes: the newest comes last
-        for file in sorted(range(len(self.paths)), key=lambda file: (self.edits[file], -file)):
+        for file in sorted({block.file for block in chosen}, key=lambda file: (self.edits[file], -file)):
             written: list[str] = []
             within = ""  # what the last lines written stand in
-            for number, lines in enumerate(self.runs[file]):
-                texts, after = self.texts[file][number], 0
-                for first, last in _stretches(texts, places.get((file, number), [])):
-                    opening = self._opening(file, number, first)
-                    if (first > after or (written and not after)) and written[-1:] != [GAP]:  # runs are apart
-                        written.append(GAP)
-                    if opening is not None and (texts[opening] or "") != within:
-                        within = texts[opening] or ""
-                        if opening >= after:
-                            written.append(lines[opening] or "")
-                            written += [GAP] if opening < first - 1 else []
-                    written += [line for line in lines[first : last + 1] if line is not None]
-                    after = last + 1
-                if 0 < after < len(lines):
+            last, end, after = -1, 0, 0
+            for block in sorted(
+                (each for each in chosen if each.file == file), key=lambda each: (each.run, each.first)
+            ):
+                texts, lines = self.texts[file][block.run], self.runs[file][block.run]
+                after = after if block.run == last else 0
+                shown = [at for at in range(block.first, block.stop) if (texts[at] or "").strip()]
+                first, stop = shown[0], shown[-1] + 1
+                if block.first == after > 0:  # it goes on where another one ends
+                    first = end
+                elif (first > 0 or written) and written[-1:] != [GAP]:
                     written.append(GAP)
+                opening = _opening(texts, first, prose=is_prose(self.paths[file]))
+                if opening is not None and (texts[opening] or "") != within:
+                    within = texts[opening] or ""
+                    if opening >= after:
+                        written.append(lines[opening] or "")
+                        written += [GAP] if opening < first - 1 else []
+                written += [line for line in lines[first:stop] if line is not None]
+                last, end, after = block.run, stop, block.stop
+            if after < len(self.texts[file][last]):
+                written.append(GAP)
             if len(written) >= FEWEST:
                 entries.append(block_entry(self.paths[file], written, only_read=self.edits[file] < 0))
         return "\n".join([f"## {FILES_IN_WORK}", *entries]) if entries else ""
 
 
-def _candidates(
-    files: Mapping[str, FileState], lately: frozenset[str], total: int, in_use: Sequence[float]
-) -> list[Candidate]:
-    """Return the lines of files that can be chosen, each once a file, the best first."""
+def _blocks(files: Mapping[str, FileState], lately: frozenset[str], total: int, in_use: Sequence[float]) -> list[Block]:
+    """Return the blocks of files that can be chosen, none that mostly repeats another one, the best first."""
     rarity: Tally[str] = Tally()
     shared: list[tuple[int, int, LineRun, list[frozenset[str]]]] = []
     lines = 0
@@ -251,32 +236,81 @@ def _candidates(
             shared.append((file, number, run, words))
     weight = {word: log(1 + lines / count) for word, count in rarity.items()}
     worths = _worths(files, in_use)
-    best: dict[tuple[int, str], Candidate] = {}
+    blocks: list[Block] = []
     for file, number, run, words in shared:
         # `fsum` is exact: the order of a set, which differs from run to run, must not decide between two lines
         sums = [0.0, *accumulate(fsum([weight[word] for word in some]) for some in words)]
-        worth, size = [0.0], [0.0]
-        standing = [line.text if line.text is not None and _can_stand(line.text) else None for line in run.lines]
-        for place, (line, stands) in enumerate(zip(run.lines, standing, strict=True)):
-            own = tokens = 0.0
-            if stands:
-                near = sums[min(place + WINDOW + 1, len(words))] - sums[max(place - WINDOW, 0)]
-                own = (1 + near) ** NEAR * (total - line.at + SOON) ** -AGE * (EDITED if line.edited else 1.0)
-                tokens = _size(stands)
-            worth.append(worth[-1] + own)
-            size.append(size[-1] + tokens)
-        for place, text in enumerate(standing):
-            if text is not None:
+        for first, stop in _parts(run):
+            worth = size = 0.0
+            for place in range(first, stop):
                 line = run.lines[place]
-                start, stop = max(place - TOGETHER, 0), min(place + TOGETHER + 1, len(run.lines))
-                dense = worths[file] * (worth[stop] - worth[start]) / (size[stop] - size[start])
-                key = file, text.strip()
-                if key not in best or best[key].worth < dense:
-                    written = (run.numbered and line.numbered) or text
-                    best[key] = Candidate(file, number, place, text, dense, _size(written))
-    least = LEAST_WORTH * max((line.worth for line in best.values()), default=0.0)
-    enough = (line for line in best.values() if line.worth > least)
-    return sorted(enough, key=lambda line: (-line.worth, line.file, line.run, line.place))
+                near = sums[min(place + WINDOW + 1, len(words))] - sums[max(place - WINDOW, 0)]
+                tokens = _size((run.numbered and line.numbered) or line.text or "")
+                size += tokens
+                if len((line.text or "").strip()) >= TELLING:
+                    worth += (1 + near) ** NEAR * (total - line.at + SOON) ** -AGE * (EDITED if line.edited else 1.0)
+            texts = frozenset(
+                text for line in run.lines[first:stop] if len(text := (line.text or "").strip()) >= TELLING
+            )
+            blocks.append(Block(file, number, first, stop, worths[file] * worth / size, size, texts))
+    blocks.sort(key=lambda block: (-block.worth, block.file, block.run, block.first))
+    chosen: list[Block] = []
+    known: dict[int, set[str]] = {}
+    for block in blocks:
+        if block.worth > LEAST_WORTH * blocks[0].worth and block.is_new(known.setdefault(block.file, set())):
+            known[block.file] |= block.texts
+            chosen.append(block)
+    return chosen
+
+
+def _parts(run: LineRun) -> Iterator[tuple[int, int]]:
+    """Yield from where to where the lines of a run say something together.
+
+    What edits wrote stands with a few lines around it. What is long is cut where a paragraph or a block begins.
+    """
+    stands = [line.text is not None and _can_stand(line.text) for line in run.lines]
+    stop = 0
+    while stop < len(stands):
+        start = next((at for at in range(stop, len(stands)) if stands[at]), len(stands))
+        stop = next((at for at in range(start, len(stands)) if not stands[at]), len(stands))
+        written = _written_by_edits(run.lines, start, stop)
+        between = pairwise((start, *chain.from_iterable(written), stop))
+        pieces = (*written, *((end, first) for number, (end, first) in enumerate(between) if number % 2 == 0))
+        for first, end in pieces:
+            if (first, end) in written or end - first >= TOGETHER:
+                yield from _cut(run.lines, first, end)
+
+
+def _written_by_edits(lines: Sequence[Line], start: int, stop: int) -> list[tuple[int, int]]:
+    """Return from where to where lines were written by edits, with those around them; what is near is one."""
+    written: list[tuple[int, int]] = []
+    for at in range(start, stop):
+        if lines[at].edited:
+            first, end = at - AROUND, min(at + AROUND + 1, stop)
+            before = written.pop() if written and first - written[-1][1] < TOGETHER else None
+            first = before[0] if before else start if first - start < TOGETHER else first
+            written.append((first, stop if stop - end < TOGETHER else end))
+    return written
+
+
+def _cut(lines: Sequence[Line], first: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Yield parts of lines that are not too long, each from a line on that stands as far out as can be."""
+    while stop - first > LONGEST_BLOCK:
+        places = range(first + SHORTEST_BLOCK, min(first + LONGEST_BLOCK, stop - SHORTEST_BLOCK) + 1)
+        texts = {at: lines[at].text or "" for at in places}
+        cut = min(
+            places,
+            key=lambda at: (
+                not WORD.search(texts[at]),
+                _indent(texts[at]),
+                bool((lines[at - 1].text or "").strip()),
+                -at,
+            ),
+        )
+        yield first, cut
+        first = cut
+    if sum(len((line.text or "").strip()) for line in lines[first:stop]) >= SAYS:
+        yield first, stop
 
 
 def _worths(files: Mapping[str, FileState], in_use: Sequence[float]) -> list[float]:
@@ -285,11 +319,14 @@ def _worths(files: Mapping[str, FileState], in_use: Sequence[float]) -> list[flo
     `in_use` is for each what it is worth to have been read last in its turn: in one that goes on 1.0, in others less.
     """
     edits = sorted({state.last_edit for state in files.values()}, reverse=True)
+    changed = [is_scratch(path) for path, state in files.items() if state.last_edit >= 0]
+    in_scratch = 2 * sum(changed) > len(changed)  # that is where the work is
     worths: list[float] = []
     for rank, (path, state) in enumerate(files.items()):
         worth = FADE**rank * FADE_OF_EDITS ** (edits.index(state.last_edit) if state.last_edit >= 0 else UNEDITED)
         only_read = state.last_edit < 0
-        if is_scratch(path) or is_generated(path) or (only_read and INSTRUCTIONS.search(path)):
+        passing = is_scratch(path) and (only_read or not in_scratch)
+        if passing or is_generated(path) or (only_read and INSTRUCTIONS.search(path)):
             worth *= BY_THE_WAY * (1.0 if in_use[rank] == 1 else BY_THE_WAY)
         elif only_read:
             worth *= in_use[rank] * (DOCUMENT if path.endswith(DOCUMENTS) else 1.0)
@@ -299,12 +336,12 @@ def _worths(files: Mapping[str, FileState], in_use: Sequence[float]) -> list[flo
 
 @word_cache(WORDS_KNOWN)
 def _can_stand(text: str) -> bool:
-    """Tell whether a line is worth its place, and can be told from the digest around it."""
+    """Tell whether a line is short enough, no order, and can be told from the digest around it."""
     return (
-        len(text.strip()) >= TELLING
-        and len(text) <= LONGEST
+        len(text) <= LONGEST
         and not text.startswith(HEADINGS)
         and not (("<" in text or "[" in text) and ROLES.search(text))
+        and not _orders(text)
     )
 
 
@@ -317,15 +354,13 @@ def _size(text: str) -> float:
     return len(text) / CHARS + FRAME
 
 
-def _within(lines: Sequence[Candidate], room: float) -> list[Candidate]:
-    """Return the best lines that a room in tokens takes, by a guess of their size."""
-    chosen: list[Candidate] = []
-    for line in lines:
-        if room < line.size:
-            break
-        if not _orders(line.text):
-            room -= line.size
-            chosen.append(line)
+def _within(blocks: Sequence[Block], room: float) -> list[Block]:
+    """Return the best blocks that a room in tokens takes, by a guess of their size."""
+    chosen: list[Block] = []
+    for block in blocks:
+        if block.size <= room:
+            room -= block.size
+            chosen.append(block)
     return chosen
 
 
@@ -341,36 +376,6 @@ def _orders(line: str) -> bool:
     return not line.isascii() or READER.search(line) is not None or bool(pins_of(first))
 
 
-def _places(chosen: Iterable[Candidate]) -> dict[tuple[int, int], list[int]]:
-    """Return the places of lines in order, by file and run."""
-    places: dict[tuple[int, int], list[int]] = {}
-    for line in chosen:
-        places.setdefault((line.file, line.run), []).append(line.place)
-    return {run: sorted(numbers) for run, numbers in places.items()}
-
-
-def _stretches(lines: Sequence[str | None], places: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield first and last place of each stretch of chosen lines, with the few short lines between two of them."""
-    for number, place in enumerate(places):
-        if number == 0:
-            first = place
-        elif not _is_short(lines[places[number - 1] + 1 : place]):
-            yield first, places[number - 1]
-            first = place
-    if places:
-        yield first, places[-1]
-
-
-def _is_short(between: Sequence[str | None]) -> bool:
-    known = [line for line in between if line is not None]
-    return (
-        len(known) == len(between) <= BETWEEN
-        and sum(map(len, known)) <= SHORT
-        and all(len(line.strip()) < TELLING or (_can_stand(line) and not _orders(line)) for line in known)
-        and not any(line.startswith(HEADINGS) for line in known)
-    )
-
-
 def _opening(lines: Sequence[str | None], place: int, *, prose: bool) -> int | None:
     """Return the place of the line that opens what a line stands in, None where none is known."""
     indent = _indent(lines[place] or "")
@@ -381,7 +386,7 @@ def _opening(lines: Sequence[str | None], place: int, *, prose: bool) -> int | N
         if len(line) > LONGEST:
             continue
         if TITLE.match(line) if prose else line.strip() and _indent(line) < indent and OPENS.match(line):
-            return above if _can_stand(line) and not _orders(line) else None
+            return above if _can_stand(line) else None
     return None
 
 
@@ -396,7 +401,7 @@ def room_for_files(view: View, *, changed: bool) -> int:
     """
     work = touched_last(view.transcript)
     room = room_of(view)
-    if room < SMALL_GOAL or not work.candidates:
+    if room < SMALL_GOAL or not work.blocks:
         return 0
     share = share_of(view, SHARES)
     return int(room * (share if changed else min(share, READ_ONLY)))
@@ -415,9 +420,12 @@ def touched_last(transcript: Transcript) -> FilesInWork:
         calls.update((call.call_id or call.name, call) for call in message.calls)
         for result in message.results:
             call = calls.get(result.call_id or result.name)
+            for name in changed_by_git(call, result, touched) if call is not None else ():
+                del touched[name]
             if call is not None and took_effect(call, result):
                 excerpts = (each for each in excerpts_in(call, result) if not _lists_a_folder(each))
-                for event in (*changes_of(call), *scripts.ran(call), *excerpts):
+                packages = map(UnreadableChange, manifests_changed(command_of(call)) if is_shell(call) else ())
+                for event in (*changes_of(call), *packages, *scripts.ran(call), *excerpts):
                     moved = touched.pop(names.of(event.source), []) if isinstance(event, FileMoved) else None
                     name = names.of(event.path)
                     before = touched.pop(name, [])  # the file touched last comes last

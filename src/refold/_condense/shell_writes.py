@@ -18,7 +18,15 @@ from refold._text.text_cache import text_cache
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["FileWrite", "ends_by_writing", "scripts_run", "writes_in", "written_by", "written_by_program"]
+__all__ = [
+    "FileWrite",
+    "ends_by_writing",
+    "manifests_changed",
+    "scripts_run",
+    "writes_in",
+    "written_by",
+    "written_by_program",
+]
 
 WRITES = re.compile(
     r">|\btee |\b(?:sed|perl) |\*\*\* |\+\+\+ |\b(?:mv|cp|rm|checkout|restore) |open\(|"
@@ -39,6 +47,24 @@ SCRIPT = re.compile(r"\.(?:py|[mc]?[jt]s|sh|rb|pl)$")
 OUTPUT_FLAGS = {"curl": ("-o", "--output"), "wget": ("-O", "--output-document")}
 SUFFIX = re.compile(r"\.\w{1,8}$")  # of what is a file and no folder
 PROGRAMS = re.compile(r"\b(?:open\(|write_text|writeFile|write_bytes)|\.save(?:fig)?\(|\.to_\w+\(")
+
+
+# Files in which package managers write what they add and remove: what a project asks for, and the exact versions.
+MANIFESTS = {
+    "npm": ("package.json", "package-lock.json"),
+    "pnpm": ("package.json", "pnpm-lock.yaml"),
+    "yarn": ("package.json", "yarn.lock"),
+    "bun": ("package.json", "bun.lock"),
+    "cargo": ("Cargo.toml", "Cargo.lock"),
+    "uv": ("pyproject.toml", "uv.lock"),
+    "poetry": ("pyproject.toml", "poetry.lock"),
+    "go": ("go.mod", "go.sum"),
+}
+ADDS = re.compile(
+    r"\b(?:(?:npm|pnpm|yarn|bun) (?:add|i|install|remove|rm|un|uninstall)|"
+    r"(?:cargo|uv|poetry) (?:add|remove|rm)|go get)\b"
+)
+ELSEWHERE = ("-g", "--global", "--prefix", "-C", "--cwd", "--no-save", "-w", "--workspace", "--filter", "--dry-run")
 
 
 How: TypeAlias = Literal["written", "edited", "deleted", "moved", "copied", "downloaded"]
@@ -99,6 +125,17 @@ def scripts_run(command: str) -> tuple[str, ...]:
         for script in (words[1:2] if words[0].rsplit("/", 1)[-1] in INTERPRETERS else words[:1])
         if SCRIPT.search(script) and not is_odd(script)
     )
+
+
+def manifests_changed(command: str) -> dict[str, str]:
+    """Return the files that package managers change as they add and remove packages, each with its command."""
+    return {
+        joined(folder, path): " ".join(words[: words.index(">")] if ">" in words else words)
+        for folder, words in (statements(command) if ADDS.search(command) else ())
+        if ADDS.fullmatch(" ".join(words[:2])) and not any(word.startswith(ELSEWHERE) for word in words)
+        if any(word[:1].isalpha() or word[:1] == "@" for word in words[2:])
+        for path in MANIFESTS[words[0]]
+    }
 
 
 def ends_by_writing(command: str) -> bool:

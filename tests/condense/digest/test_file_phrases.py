@@ -342,7 +342,7 @@ def test_a_fragment_of_a_comment_or_of_an_expression_is_not_told():
         "# It opens the cache.\n# And the table.\nrun()\n",
     )
     assert phrased(removed, comment, part, gone) == {
-        "a.py": "last edit removes `load_everything(index)`",
+        "a.py": "last edit removes 3 lines with `load_everything(index)`",
         "b.py": "last edit changes only comments",
         "c.py": "",
         "d.py": "last edit removes `load`, `save`",

@@ -17,7 +17,7 @@ _BEFORE = (
 )
 DEFINED = re.compile(
     rf"^[+ \t]*{_BEFORE}(?:def|class|func(?:tion)?|fn|struct|interface|type|trait|enum|module|macro_rules!)[ \t*]+"
-    r"(?:\([^()\n]*\)[ \t]*)?([A-Za-z_]\w{2,})|"
+    r"(?:\([^()\n]*\)[ \t]*)?([A-Za-z_]\w{2,}+)(?![ \t]*[,}])|"  # `type Name,` is imported
     rf"^\+?{_BEFORE}(?:const|let|var)[ \t]+([A-Za-z_]\w{{2,}})|"
     rf"^\+?[ \t]+{_BEFORE}(?!(?:if|for|while|switch|catch|return)\b)"
     r"([A-Za-z_]\w{2,})\([^()\n]*\)(?:: [^{\n]+)? \{$",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from itertools import count
+from itertools import chain, count
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -24,19 +24,20 @@ from refold._condense.file_views import (
     TextReplaced,
     changes_of,
     command_of,
+    is_generated,
     took_effect,
 )
 from refold._condense.shell_commands import GIT, is_odd, joined, plain_path, statements
-from refold._condense.shell_writes import writes_in
+from refold._condense.shell_writes import manifests_changed, writes_in
 from refold._condense.text_calls import text_result
 from refold.core.messages import ToolCall, ToolResult, memoized
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from refold.core.transcript import Transcript
 
-__all__ = ["AGENTS", "CHANGED", "READ", "FileRecord", "earlier_files", "file_log"]
+__all__ = ["AGENTS", "CHANGED", "READ", "FileRecord", "by_folder", "earlier_files", "file_log"]
 
 CHANGED, READ = "Files changed", "Files read"  # the sections of a digest
 CREATORS = frozenset({"write", "write_file", "writefile", "create_file", "write_to_file", "fs_write"})
@@ -46,6 +47,7 @@ DONE = re.compile(
     r"moved from (?P<source>.+)|copied from (?P<copied>.+)|(?P<downloaded>downloaded)|"
     r"(?P<unanswered>no result of the last edit)"
 )
+IN_FOLDER = ": "  # between a folder and the names of its files
 ADDS = "; adds "  # before the names that edits define
 LOOKED_AT = 40_000  # characters of a text that an edit writes
 NAMES = 4  # such names of a file, the newest
@@ -226,6 +228,10 @@ class _Log:
                 self._move_folder(plain_path(each.path).rstrip("/"), plain_path(each.source).rstrip("/"))
         for path, source, pattern, spared in _moved_many(command_of(call)) if is_shell(call) else ():
             self._move_folder(path, source, pattern, spared)
+        for path, command in manifests_changed(command_of(call)).items() if is_shell(call) else ():
+            if not is_generated(path) or self.names.of(path) in self.records:  # exact versions may stand elsewhere
+                record = self._last(path)
+                self._note(replace(record, edits=record.edits + 1, turn=self.turn, phrase=f"by `{command}`"))
         for path in dict.fromkeys(written):
             name, plain = self.names.of(path), plain_path(path)
             if plain in removed:
@@ -383,10 +389,31 @@ class _Log:
 def earlier_files(transcript: Transcript) -> tuple[FileRecord, ...]:
     """Return what earlier digests in a transcript tell of files; those of the previous release name only paths."""
     earlier = earlier_entries(transcript)
-    log = {path: FileRecord(path) for path in earlier.lines(READ)}
+    log = {path: FileRecord(path) for line in earlier.lines(READ) for path in _paths_in(line)}
     for record in map(_recorded, earlier.lines(CHANGED)):
         log[record.path] = record
     return tuple(replace(record, first=number) for number, record in enumerate(log.values()))
+
+
+def by_folder(paths: Iterable[str]) -> tuple[str, ...]:
+    """Return files by folder, a line each: the folder, and behind it the names."""
+    folders: dict[str, list[str]] = {}
+    for path in paths:
+        folder, _, name = path.rpartition("/")
+        folders.setdefault(folder, []).append(name)
+    lines = (
+        (f"{folder}/{IN_FOLDER}{', '.join(names)}",)
+        if folder and len(names) > 1
+        else tuple("/".join(filter(None, (folder, name))) for name in names)
+        for folder, names in folders.items()
+    )
+    return tuple(chain.from_iterable(lines))
+
+
+def _paths_in(line: str) -> tuple[str, ...]:
+    """Return the files that a line of those read tells of."""
+    folder, mark, names = line.partition(f"/{IN_FOLDER}")
+    return tuple(f"{folder}/{name}" for name in names.split(", ")) if mark else (line,)
 
 
 def _recorded(line: str) -> FileRecord:

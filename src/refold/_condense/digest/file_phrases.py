@@ -2,7 +2,7 @@
 
 Hard facts come first: of a file of settings the keys with their values, of SQL the tables. Of other files it is what
 the answer that ended the turn says of the file, then the line that the edits changed in all, then what the assistant
-said before an edit, the subject of a commit of few files, the definitions at which edits stand, the title of a text, or
+said before an edit, the subject of a commit of one file, the definitions at which edits stand, the title of a text, or
 what a command replaced in it. Where nothing says it nothing is told: a fragment of a line hides more than it tells.
 """
 
@@ -55,7 +55,7 @@ EDITS = re.compile(  # commands that change files in place
 BACK = 6  # messages before an edit in which it may be announced
 EDITS_BACK = 12  # edits of a file, the newest, before which something may be said of it
 STEM = 4  # letters of a file's name without its ending that mean the file where they stand in a sentence
-FEW = 4  # files of a commit whose subject is told of each
+SEVERAL = re.compile(r"^ ?(?!1 )\d+ files? changed", re.M)  # by a commit
 ADDS_ALL = re.compile(rf"{GIT} (?:add (?:-A|-u|--all|\.(?:\s|$))|commit (?:-\w*a|--all))")
 ADDED = re.compile(rf"{GIT} add (?!-)([^&|;\n]+)")  # what a command adds to the next commit
 SUBSTITUTES = re.compile(r"(?<![\w/])s([|/#@,!])((?:\\.|(?!\1).)+)\1((?:\\.|(?!\1).)*)\1")  # of sed
@@ -132,6 +132,7 @@ CODE = re.compile(r"`[^`]+`|\w[._/]\w|[a-z][A-Z]|\w\(")  # what tells a name of 
 NO_CODE = re.compile(
     r"(?:/[/*]|#|\*|--|<!--|import\b|from\b|package\b|use\b|[\W_]*$)"
 )  # beginnings of lines that tell least
+ALONE = re.compile(r"[\w.]+,")  # one of several arguments or names
 COMMENTED = re.compile(r"//|/\*|\*(?= |/)|#(?![!\w\[])|--(?= )|<!--")
 OPENING = 8  # lines at the beginning of a program that may say what it is
 COMMENT = re.compile(
@@ -198,10 +199,12 @@ def phrases(transcript: Transcript, files: Collection[FileWork]) -> dict[str, st
             or _announcements(transcript, work, bases)
             or subjects.get(work.path, "")
             or _command(transcript, work)
-            or _places(work)
-            or _last_line(work)
+            or _edits(work, LONGEST + BEGINNING)
             or _earlier(transcript, work, bases)
         )
+        several = phrase and len(work.changes) - work.older > SMALL  # what is said is of one or two of them
+        edits = _edits(work, LONGEST) if several else ""
+        phrase = phrase if edits in phrase else f"{phrase}; {edits}"
         disliked = _disliked(work, words, dislikes.get(work.turn + 1, ()))
         if phrase or disliked:
             by_path[work.path] = "; ".join(filter(None, (disliked, phrase)))
@@ -407,19 +410,28 @@ def _quoted(line: str, limit: int = LONGEST) -> str:
     return f"`{one_line(plain, limit)}`"
 
 
-def _places(work: FileWork) -> str:
-    """Return the definitions in which edits of the last turn stand, with the last changed line where it has room."""
+def _edits(work: FileWork, room: int) -> str:
+    """Return what the newest edits of the last turn did: the definitions they stand in, and the lines of others."""
     names: dict[str, None] = {}
+    lines: dict[str, None] = {}
+    last = ""
     for change in work.changes[work.older :]:
-        for name in _edited_in(change) if isinstance(change, TextReplaced) else ():
-            names.pop(name, None)
-            names[name] = None
-    if not names:
-        return ""
-    places = f"edits at {', '.join(_quoted(name.strip('`')) for name in [*names][-PLACES:])}"
-    last = _last_line(work)
-    both = f"{places}; {last}"
-    return both if last and len(both) <= LONGEST + BEGINNING else places
+        if isinstance(change, TextReplaced):
+            places, last = [*_edited_in(change)], _edit(change)
+            for told, each in (*((names, name) for name in places), (lines, "" if places else last)):
+                told.pop(each, None)
+                told[each] = None
+    phrase = f"last edit {last}" if last else ""
+    if names:
+        places_told = f"edits at {', '.join(_quoted(name.strip('`')) for name in [*names][-PLACES:])}"
+        both = f"{places_told}; {phrase}"
+        phrase = both if phrase and len(both) <= room else places_told
+    for line in reversed([each for each in lines if each not in ("", last)]):
+        longer = "; ".join(filter(None, (line, phrase)))
+        if len(longer) > room:
+            break
+        phrase = longer
+    return phrase
 
 
 def _edited_in(change: TextReplaced) -> Iterator[str]:
@@ -480,10 +492,9 @@ def _command(transcript: Transcript, work: FileWork) -> str:
     return ""
 
 
-def _last_line(work: FileWork) -> str:
-    """Return what the last edit adds or removes: a comment that says it, else the first line that can be read alone."""
-    change = work.changes[-1] if len(work.changes) > work.older else None
-    if not isinstance(change, TextReplaced) or is_prose(work.path):
+def _edit(change: TextReplaced) -> str:
+    """Return what an edit does: a comment that says it, the line it replaces, or lines that it adds or removes."""
+    if is_prose(change.path):
         return ""
     old, new = (
         [line.strip() for line in text[:LOOKED_AT].split("\n") if len(line.strip()) >= SHORTEST]
@@ -492,17 +503,25 @@ def _last_line(work: FileWork) -> str:
     added, removed = ([each for each in some if each not in others] for some, others in ((new, old), (old, new)))
     before, after = (defined_in(text[:LOOKED_AT], change.path) for text in (change.old, change.new))
     if not added and (names := [each for each in before if each not in after][:PLACES]):
-        return f"last edit removes {', '.join(f'`{name}`' for name in names)}"
+        return f"removes {', '.join(f'`{name}`' for name in names)}"
     if (added or removed) and all(COMMENTED.match(each) for each in (*added, *removed)):
-        return "last edit changes only comments"
+        return "changes only comments"
     if comment := next(_comments(change.new, added), ""):
         quoted = comment.replace('"', "'")
-        return f'last edit says "{quoted}"'
-    code = (each for each in added or removed if not (NO_CODE.match(each) or _holds_secret(work.path, each)))
-    line = next(filter(_is_whole, code), "")
-    if not line:
+        return f'says "{quoted}"'
+    code = (each for each in added or removed if not (NO_CODE.match(each) or _holds_secret(change.path, each)))
+    whole = sorted(filter(_is_whole, code), key=lambda each: ALONE.fullmatch(each) is not None)
+    if not whole:
         return ""
-    return f"last edit {_quoted(line)}" if added else f"last edit removes {_quoted(line)}"
+    line = whole[0]
+    if added:
+        was = removed[0] if len(removed) == len(added) == 1 else ""
+        pair = was and _is_whole(was) and not _holds_secret(change.path, was)
+        return f"{_quoted(was)} → {_quoted(line)}" if pair else _quoted(line)
+    lines = len([each for each in change.old.split("\n") if each.strip()]) - len(
+        [each for each in change.new.split("\n") if each.strip()]
+    )
+    return f"removes {lines} lines with {_quoted(line)}" if lines > SMALL else f"removes {_quoted(line)}"
 
 
 def _comments(text: str, added: Collection[str]) -> Iterator[str]:
@@ -524,11 +543,12 @@ def _is_whole(line: str) -> bool:
     """Tell whether a line of code can be read alone: no string that another line begins, and not too long."""
     bare = line.rstrip("{([ ")
     closed = all(bare.count(one) == bare.count(other) for one, other in ("()", "[]", "{}"))
-    return len(line) <= BEGINNING and line[0] not in "'\"`|&+.,)}]<" and closed and not line.count("`") % 2
+    part = line[0] in "'\"`|&+,)}]" or (line[0] == "." and bare != line) or (line[0] == "<" and line[-1] != ">")
+    return len(line) <= BEGINNING and closed and not part and not line.count("`") % 2
 
 
 def _subjects(transcript: Transcript, files: Collection[FileWork]) -> dict[str, str]:
-    """Return by path the subject of the commit that followed the last edit of a file, of commits of few files."""
+    """Return by path the subject of the commit that followed the last edit of a file, of commits of one file."""
     by_path: dict[str, str] = {}
     commands: dict[str, str] = {}
     before = -1
@@ -551,8 +571,11 @@ def _subjects(transcript: Transcript, files: Collection[FileWork]) -> dict[str, 
                 and not is_scratch(work.path)
                 and (every or any(_is_below(plain_path(work.path), each) for each in arguments))
             ]
-            if len(subjects) == 1 and len(named) <= FEW:
-                by_path |= {work.path: f"committed as {subjects[0].strip()[:LONGEST]!r}" for work in named}
+            several = SEVERAL.search(result.text) is not None
+            if (
+                len(subjects) == 1 and len(named) == 1 and not several
+            ):  # of several files it does not say what was done to each
+                by_path[named[0].path] = f"committed as {subjects[0].strip()[:LONGEST]!r}"
             before = position
     return by_path
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from refold._condense.digest.conclusions import decisions, plain, tried, verdicts
 from refold._condense.digest.endings import changed_in, outcome_lines, rejected_turns, rejections, tried_in
-from refold._condense.digest.file_log import CHANGED, READ, FileRecord, file_log
+from refold._condense.digest.file_log import CHANGED, READ, FileRecord, by_folder, file_log
 from refold._condense.digest.findings import other_calls, values
 from refold._condense.digest.guides import GUIDES, guide_rules
 from refold._condense.digest.model_account import ACCOUNT
@@ -76,7 +76,7 @@ NEWEST = 4  # requests that come before the first one
 NEWEST_STEPS = 12  # that a digest has room for: what they found is told there
 FEW = 2  # lines of the state of the work that need no more room than another section
 COMMANDS, CALLS = 20, 12  # lines that tell least: more of them are not read
-FILES_READ = 16  # that were not changed, the likeliest needed: the list of identifiers has more
+FILES_READ = 16  # that were not changed, the likeliest needed, with their whole path: others are told by folder
 PHRASES = 32  # changed files, the newest, of which it is told what changed
 ACCOUNT_POSITION = 3  # of a model's account among the sections: after what users said
 END = " → "  # between a call and how it ended
@@ -214,8 +214,8 @@ def _own(
     changed = _changed(log)
     full = tuple(record.full_line for record in changed[:PHRASES])
     yield Section(CHANGED, tuple(record.line for record in changed), 0.2, newest_first=True, fuller=full)
-    read = tuple(record.line for record in _read(log))
-    yield Section(READ, likeliest_first(read, transcript)[:FILES_READ], 0.05)
+    read = likeliest_first(tuple(record.line for record in _read(log)), transcript)
+    yield Section(READ, (*read[:FILES_READ], *by_folder(read[FILES_READ:])), 0.05)
     # commits are told in the state of the work
     passed = _newest(
         end
