@@ -1,5 +1,6 @@
 import json
 import re
+from itertools import groupby
 
 import pytest
 
@@ -443,3 +444,33 @@ def test_a_file_that_a_sub_agent_changed_is_not_said_to_be_only_read():
     messages = session(*turns, read(), read(third, "src/nets.py"), last=last)
     found = re.findall(r"^- (src\S.*):\n`{3}", texts(compacted(messages, 20_000)), re.M)
     assert found == ["src/nets.py (only read)", "src/prices.py", "src/sums.py"]
+
+
+def test_lines_stand_in_stretches_and_those_that_an_edit_wrote_with_lines_around_them():
+    first = compacted(
+        session(read(FUNCTIONS), edit(FUNCTIONS[20 * 32 + 15], "    part_20_14 = price_of(order, 14) * 2"))
+    )
+    lines = blocks(first)["src/prices.py"]
+    at = lines.index("    part_20_14 = price_of(order, 14) * 2")
+    assert all(lines[at - 2 : at + 3])
+    stretches = [sum(1 for _ in group) for known, group in groupby(lines, key=bool) if known]
+    assert max(stretches) > 5
+    assert sum(length < 3 for length in stretches) <= len(stretches) / 2  # lines that open what stands below
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "known"),
+    [
+        ("git merge main", "Merge made by the 'ort' strategy.", False),
+        ("git pull", "Fast-forward\n src/prices.py | 2 +-\n 1 file changed", False),
+        ("git pull", "Fast-forward\n src/other.py | 2 +-\n 1 file changed", True),
+        ("git merge main", "Already up to date.", True),
+        ("git checkout -b rates", "Switched to a new branch 'rates'", True),
+        ("git stash && pytest && git stash pop", "ok", True),
+        ("cd /elsewhere && git checkout main", "Switched to branch 'main'", True),
+    ],
+)
+def test_lines_that_a_command_of_git_may_have_changed_do_not_stand_as_they_were_read(command, output, known):
+    work = session(read(), edit(SOURCE[10], "    total_10 = 0"), ("bash", {"command": command}, output))
+    section = touched_last(formats.read(formats.find("openai-chat"), work)).section([], 4_000, len)
+    assert ("total_10 = 0" in section) is known

@@ -102,7 +102,7 @@ INSTRUCTIONS = re.compile(  # files that tell agents how to work
     r"(?:^|[/\\])\.[a-z]+[/\\](?:.*[/\\])?(?:skills|plugins|commands|agents|rules|memories)[/\\]"
 )
 FADE_OF_EDITS, UNEDITED = 0.95, 8  # of it for each one edited later, and the rank of a file that never was
-EDITED = 3.0  # times the worth of a line that an edit wrote
+EDITED = 1.7  # times the worth of a line that an edit wrote
 AGE, SOON = 0.35, 5  # power of a line's age in messages that divides its worth, and what is added to the age
 CHARS, FRAME = 3.2, 3.0  # characters a token of code, and tokens of a line beside them, where a guess will do
 LONGEST = 400  # characters of a line that is worth its place

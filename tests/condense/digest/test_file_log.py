@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from refold._condense.digest.file_log import file_log
+from refold._condense.digest.file_log import by_folder, file_log
 from refold._condense.digest.previous import OPENING
 from refold._condense.digest.sections import touched_files
 from refold.testing import talk, view_of
@@ -354,3 +354,20 @@ def test_of_many_names_the_first_of_the_newest_turn_are_told_and_what_a_file_kee
 def test_a_file_that_powershell_shows_was_read():
     read = 'a: x | shell({"command": "Get-Content -LiteralPath app\\\\[slug]\\\\page.tsx"}) as c'
     assert [record.line for record in file_log(talk("u: go", read, "t: c = x"))] == ["app\\[slug]\\page.tsx"]
+
+
+def test_a_package_that_is_added_changes_the_file_that_asks_for_it():
+    call = json.dumps({"command": "cd web && npm install -D vitest 2>&1"})
+    (record,) = file_log(talk("u: go", f"a: x | bash({call}) as c1", "t: c1 = added 1 package"))
+    assert record.full_line == "web/package.json (turn 1): by `npm install -D vitest`"
+    assert logged("npm install", "npm install -g vitest", "npm install --prefix web vitest") == []
+    assert logged("cargo add serde") == ["Cargo.toml (turn 1)"]
+
+
+def test_files_read_are_told_by_folder_and_read_back():
+    paths = ["src/a.py", "README.md", "src/b.py", "docs/c.md"]
+    lines = by_folder(paths)
+    assert lines == ("src/: a.py, b.py", "README.md", "docs/c.md")
+    digest = "\n".join([OPENING, "", "## Files read", *(f"- {line}" for line in lines)])
+    back = file_log(talk(f"u: {digest}", "u: on"))
+    assert [record.path for record in back] == ["src/a.py", "src/b.py", "README.md", "docs/c.md"]
