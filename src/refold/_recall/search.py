@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from refold._condense.call_outline import call_line, one_line
 from refold._counting.token_cut import cut_to_tokens
-from refold._recall.extracts import Block, chosen_blocks
+from refold._recall.extracts import Extract, chosen_extracts
 from refold._recall.ranking import PassageIndex, terms_of
 from refold.core._json import decoded, strings_within
 from refold.core.edits import fold
@@ -200,15 +200,15 @@ class RecordedTexts:
         room = tokens - count(f"{more}{READ_ON}") - sum(count(self._heading(piece)) for piece in included)
         texts = [piece.searched for piece in included]
         named = [(piece.name, piece.searched) for piece in included]
-        blocks = chosen_blocks(named, self.ranking.worths(query), [self._size_of(text) for text in texts], room)
+        extracts = chosen_extracts(named, self.ranking.worths(query), [self._size_of(text) for text in texts], room)
         while True:
-            spans = [_spans(text, [each for each in blocks if each.text == at]) for at, text in enumerate(texts)]
+            spans = [_spans(text, [each for each in extracts if each.text == at]) for at, text in enumerate(texts)]
             parts = [self._parts(piece, some) for piece, some in zip(included, spans, strict=True) if some]
             cut = any(some not in ([], [(0, len(text))]) for some, text in zip(spans, texts, strict=True))
             answer = "\n\n".join(filter(None, (*parts, READ_ON if cut else "", more)))
-            if (size := count(answer)) <= tokens or not blocks:
+            if (size := count(answer)) <= tokens or not extracts:
                 return answer
-            blocks = blocks[: len(blocks) * tokens // size]  # sizes were estimates: what adds least goes
+            extracts = extracts[: len(extracts) * tokens // size]  # sizes were estimates: what adds least goes
 
     def _size_of(self, text: str) -> Callable[[int], int]:
         """Return about how many tokens so many characters of a text have."""
@@ -307,16 +307,16 @@ class RemovedMessages(RecordedTexts):
         return text.id in self._removed
 
 
-def _spans(text: str, blocks: Sequence[Block]) -> list[tuple[int, int]]:
-    """Return where the blocks of a text start and stop, in order, those with a short gap between them as one."""
+def _spans(text: str, extracts: Sequence[Extract]) -> list[tuple[int, int]]:
+    """Return where the extracts of a text start and stop, in order, those with a short gap between them as one."""
     spans: list[tuple[int, int]] = []
-    for block in sorted(blocks):
+    for extract in sorted(extracts):
         last = spans[-1][1] if spans else 0
-        if block.start - last <= GAP:
+        if extract.start - last <= GAP:
             start = spans.pop()[0] if spans else 0
-            spans.append((start, block.stop))
+            spans.append((start, extract.stop))
         else:
-            spans.append((block.start, block.stop))
+            spans.append((extract.start, extract.stop))
     if spans and len(text) - spans[-1][1] <= GAP:
         spans[-1] = spans[-1][0], len(text)
     return spans
