@@ -199,8 +199,8 @@ class FilesInWork:
             ):
                 texts, lines = self.texts[file][block.run], self.runs[file][block.run]
                 after = after if block.run == last else 0
-                shown = [at for at in range(block.first, block.stop) if (texts[at] or "").strip()]
-                first, stop = shown[0], shown[-1] + 1
+                filled = [at for at in range(block.first, block.stop) if (texts[at] or "").strip()]
+                first, stop = filled[0], filled[-1] + 1
                 if block.first == after > 0:  # it goes on where another one ends
                     first = end
                 elif (first > 0 or written) and written[-1:] != [GAP]:

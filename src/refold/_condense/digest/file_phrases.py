@@ -418,14 +418,14 @@ def _edits(work: FileWork, room: int) -> str:
     for change in work.changes[work.older :]:
         if isinstance(change, TextReplaced):
             places, last = [*_edited_in(change)], _edit(change)
-            for told, each in (*((names, name) for name in places), (lines, "" if places else last)):
-                told.pop(each, None)
-                told[each] = None
+            for known, each in (*((names, name) for name in places), (lines, "" if places else last)):
+                known.pop(each, None)
+                known[each] = None
     phrase = f"last edit {last}" if last else ""
     if names:
-        places_told = f"edits at {', '.join(_quoted(name.strip('`')) for name in [*names][-PLACES:])}"
-        both = f"{places_told}; {phrase}"
-        phrase = both if phrase and len(both) <= room else places_told
+        edited = f"edits at {', '.join(_quoted(name.strip('`')) for name in [*names][-PLACES:])}"
+        both = f"{edited}; {phrase}"
+        phrase = both if phrase and len(both) <= room else edited
     for line in reversed([each for each in lines if each not in ("", last)]):
         longer = "; ".join(filter(None, (line, phrase)))
         if len(longer) > room:
