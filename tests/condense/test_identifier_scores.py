@@ -33,7 +33,7 @@ def test_a_name_in_a_digest_that_a_client_sent_back_was_shown_and_is_no_word_of_
         assert counted(note[COUNTS], lived=False)[3:5] == (by_tool, by_user)
 
 
-def test_names_of_tests_and_of_files_that_only_ended_turns_read_need_twice_the_worth():
+def test_names_of_tests_and_of_files_that_the_work_only_read_need_the_worth_of_what_stands_elsewhere():
     edit = json.dumps({"file_path": "src/new.py", "old_string": "a", "new_string": "total_sum"})
     transcript = talk(
         "u: look at src/old.py",
@@ -51,8 +51,8 @@ def test_names_of_tests_and_of_files_that_only_ended_turns_read_need_twice_the_w
     atoms = (*named.values(), path)
 
     def listed(least):
-        return likeliest(atoms, transcript, 9, least)
+        return likeliest(atoms, transcript, 9, least, 2 * least)
 
     worth = next(least / 1_000 for least in range(1, 1_000) if named["new.py"] not in listed(least / 1_000))
-    assert set(listed(worth * 0.7)) == {named["new.py"], path}
+    assert set(listed(worth * 0.7)) == {named["new.py"]}
     assert set(listed(worth * 0.45)) == set(atoms)

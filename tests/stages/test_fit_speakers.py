@@ -75,7 +75,7 @@ def test_a_mark_that_a_client_sends_back_is_neither_the_users_word_nor_written_t
 
 def test_turns_whose_answers_left_are_marked_one_by_one():
     later = [{"role": "assistant", "content": "I look."}, *session(("Go on with it.",))]
-    before = speakers(compacted([*session(batches=0), *later], 1_200))
+    before = speakers(compacted([*session(batches=0), *later], 1_150))
     assert [before[turn]["text"] for turn in TURNS[2:]] == ["[The user speaks: turn 3]", "[The user speaks: turn 4]"]
 
 
@@ -97,9 +97,9 @@ def loading(text, skill_call="Skill"):
             3_600,
         ),
         (
-            f"This session is being continued from a previous conversation that ran out of context. {'x ' * 40}",
+            f"This session is being continued from a previous conversation that ran out of context. {'x ' * 260}",
             "summary",
-            3_200,
+            3_600,
         ),
     ],
 )

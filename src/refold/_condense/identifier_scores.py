@@ -31,9 +31,7 @@ __all__ = ["Worths", "likeliest", "likeliest_first", "need_in", "take_down", "up
 IN_EARLIER_DIGEST = 0.2  # worth of an identifier that only an earlier digest tells of
 SPLIT = re.compile(r"[\s,`\"'()]+")  # between the words of an entry
 OF_PART = 0.7  # an identifier that is known only by the name it ends in is worth less
-# As much more a name is to be worth that stands in tests, or in a file that only turns which have ended have read: of
-# 255 names of tests that nobody used one was asked for at a quarter, and such files can be read again.
-BY_THE_WAY, OF_CODE = 2.0, ("name", "dotted")
+OF_CODE, MEMBER = ("name", "dotted"), 2.0  # and as much more a member of a variable of another file is to be worth
 FRAME, CHARS = 1.5, 5.0  # tokens beside an identifier in a list, and characters a token
 
 
@@ -108,9 +106,13 @@ def _with_digests_as_output(message: Message) -> Message:
     return replace(message, parts=(*own, ToolResult("", content=digests)))
 
 
-def likeliest(atoms: Sequence[Atom], transcript: Transcript, limit: int, least: float = 0.0) -> tuple[Atom, ...]:
-    """Return the identifiers of a ledger that are worth most for their length, and at least so much, best first.
+def likeliest(
+    atoms: Sequence[Atom], transcript: Transcript, limit: int, least: float = 0.0, elsewhere: float = 0.0
+) -> tuple[Atom, ...]:
+    """Return the identifiers of a ledger that are worth most for their length, best first, and at least so much.
 
+    `least` holds for files that the work changes or reads, for names in those that it changes, and for ids, numbers and
+    addresses; `elsewhere` for what only tests, other files, commands and words name: of those most are never needed.
     Its own score counts too: it knows words as they stand, where the model knows the atoms in them.
     """
     known = worth_of(transcript)
@@ -129,22 +131,25 @@ def likeliest(atoms: Sequence[Atom], transcript: Transcript, limit: int, least: 
         return float(own * atom.score**0.5 / (FRAME + len(atom.written or atom.text) / CHARS))
 
     valued = sorted(((value(atom), atom) for atom in atoms), key=lambda pair: (-pair[0], pair[1].text))
-    only_read = _read_before(transcript)
+    touched, changed = _files_of_work(transcript)
 
     def enough(atom: Atom) -> float:
-        by_the_way = is_test(atom.source) or base_name(atom.source) in only_read
-        return least * BY_THE_WAY if by_the_way and atom.kind in OF_CODE else least
+        if atom.kind in OF_CODE:
+            of_work = base_name(atom.source) in changed and not is_test(atom.source)
+        else:
+            of_work = atom.kind != "path" or base_name(atom.text) in touched
+        return least if of_work else elsewhere * (MEMBER if atom.kind == "dotted" else 1)
 
     return tuple(atom for worth, atom in valued[:limit] if worth >= enough(atom))
 
 
 @memoized
-def _read_before(transcript: Transcript) -> frozenset[str]:
-    """Return the names of the files that were only read, and by none of the turns in work."""
+def _files_of_work(transcript: Transcript) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names of the files that were changed, or read by a turn in work, and of those that were changed."""
     in_work = turns_in_work(transcript)
     records = file_log(transcript)
-    others = {base_name(each.path) for each in records if each.changed or each.turn in in_work}
-    return frozenset(base_name(each.path) for each in records) - others
+    changed = frozenset(base_name(each.path) for each in records if each.changed)
+    return changed.union(base_name(each.path) for each in records if each.turn in in_work), changed
 
 
 @memoized

@@ -109,7 +109,8 @@ def test_answers_that_name_questions_by_an_id_stand_with_their_words_and_with_wh
     later = "do not add oidc-audience as an option"
     transcript = talk(*lines, f"u: {later}", "a: ok", "u: on")
     text = digest_text(view_of(transcript, window=20_000), transcript.messages[:-1], staying=transcript.messages)
-    chosen = '- turn 1, request_user_input: "Which shape should the API have?" → "Add an input"'
+    meant = "(Add `oidc-audience` for the issuer.)"
+    chosen = f'- turn 1, request_user_input: "Which shape should the API have?" → "Add an input" {meant}'
     assert f'{chosen} (but then user turn 2: "{later}")\n' in text
     assert '- turn 1, request_user_input: "Which style?" → "Bold"\n' in text
     assert f"- user turn 2: {later}\n" in text
@@ -204,6 +205,16 @@ def test_permissions_that_a_tool_asked_for_are_told_once_with_their_number():
     transcript = talk("u: start", *calls, "u: on")
     text = digest_text(view_of(transcript, window=20_000), transcript.messages[:-1])
     assert [line for line in text.splitlines() if line.startswith("- turn 1, ask_user: ")] == [
-        "- turn 1, ask_user: User selected: Keep the old store",
-        "- turn 1, ask_user: User selected: Authorize the third (the newest of 3 permissions)",
+        '- turn 1, ask_user: "May I?" → "User selected: Keep the old store"',
+        '- turn 1, ask_user: "May I?" → "User selected: Authorize the third" (the newest of 3 permissions)',
     ]
+
+
+def test_an_answer_that_a_turn_says_once_more_is_not_taken_back_by_it():
+    said = "Use no library for the cache."
+    asked = json.dumps({"question": "How should the cache be built?"})
+    transcript = talk(
+        "u: start", f"a: x | ask_user({asked}) as c", f"t: c = User wrote: {said}", f"u: {said}", "a: ok", "u: on"
+    )
+    text = digest_text(view_of(transcript, window=20_000), transcript.messages[:-1])
+    assert f'- turn 1, ask_user: "How should the cache be built?" → "User wrote: {said}"\n' in text

@@ -215,10 +215,12 @@ def test_a_command_is_no_heading_of_the_names_that_it_showed():
         assert line.startswith("names in commands and their output: name_")
 
 
-def test_a_name_that_stands_alone_of_its_file_is_told_with_it_and_read_back_so():
+def test_names_stand_in_the_line_of_their_file_and_are_read_back_so():
     lines = listed(*read_twice("src/store.py", "load_items other_name"))
-    assert lines == ("paths: src/store.py", "names: load_items (store.py), other_name (store.py)")
-    assert ungrouped(lines[1:]) == (("load_items", "store.py"), ("other_name", "store.py"))
+    assert lines == ("paths: src/store.py", "src/store.py: load_items, other_name")
+    names = (("load_items", "src/store.py"), ("other_name", "src/store.py"))
+    assert ungrouped(lines[1:]) == names
+    assert ungrouped(["names: load_items (store.py)"]) == (("load_items", "store.py"),)  # in earlier digests
     assert ungrouped(["names in commands and their output: name_one", "names in messages: name_two"]) == (
         ("name_one", "commands"),
         ("name_two", "messages"),
@@ -270,8 +272,8 @@ def test_bare_names_of_a_listing_are_not_listed_nor_are_paths_of_a_command_too_l
 def test_a_name_is_listed_that_was_used_or_shown_twice_and_not_one_that_a_tool_showed_once_or_words_alone_have():
     once = ("a: I look for saved_rows. | read(a.py) as c", "t: c = load_rows")
     assert listed(*once) == ("paths: a.py",)
-    assert listed(*once, *read_twice("a.py", "load_rows")) == ("paths: a.py", "names: load_rows (a.py)")
-    assert listed(*write("b.py", "def load_rows")) == ("paths: b.py", "names: load_rows (b.py)")
+    assert listed(*once, *read_twice("a.py", "load_rows")) == ("paths: a.py", "a.py: load_rows")
+    assert listed(*write("b.py", "def load_rows")) == ("paths: b.py", "b.py: load_rows")
 
 
 def test_names_of_fields_in_json_and_what_new_code_only_calls_are_not_listed():
@@ -289,3 +291,12 @@ def test_words_with_a_slash_that_are_no_path_are_not_listed(words):
 def test_the_rest_of_a_path_with_blanks_is_not_listed():
     call = json.dumps({"path": "/Volumes/A disk/app/main.py"})
     assert "disk/app/main.py" not in "".join(listed(f"a: x | read({call}) as c", "t: c = x"))
+
+
+def test_names_that_a_change_took_out_of_a_file_are_not_listed_for_it():
+    read = read_twice("a.py", "old_store = load_rows()")
+    edit = json.dumps(
+        {"path": "a.py", "old_string": "old_store = load_rows()", "new_string": "new_store = load_rows()"}
+    )
+    assert listed(*read, f"a: x | edit({edit}) as z", "t: z = ok") == ("paths: a.py", "a.py: load_rows, new_store")
+    assert listed(*read, *write("a.py", "def save_rows")) == ("paths: a.py", "a.py: save_rows")

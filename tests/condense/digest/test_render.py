@@ -53,7 +53,7 @@ def test_what_changed_in_files_is_told_where_the_section_has_room_for_it_beside_
 
     lines = [f"- src/b{n}.py (turn 1)" for n in range(9)]
     assert changed(2_000) == [*lines, "- src/a.py (turn 1): `key = one()` → `key = order.number`"]
-    assert changed(400)[-1] == "- src/a.py (turn 1)"
+    assert changed(340)[-1] == "- src/a.py (turn 1)"
 
 
 def test_each_section_holds_what_its_name_says():

@@ -153,3 +153,12 @@ def test_a_look_at_sub_agents_is_no_report_and_the_outputs_of_several_are():
     )
     (line,) = told("u: go", f"a: x | subagent({several}) as s", f"t: s = Workflow completed.\n{result}")
     assert line.endswith("→ The store has two readers, and neither of them takes the lock.")
+
+
+def test_what_a_sub_agent_said_before_a_plan_was_approved_is_marked():
+    plan = json.dumps({"plan": "# An index of names\n\nSteps."})
+    work = ("u: go", f"a: I hand it on. | {agent('Review the store')} as c", f"t: c = {REPORT}")
+    approved = told(*work, f"a: x | ExitPlanMode({plan}) as d", "t: d = User has approved your plan.")
+    assert approved == (f"task Review the store (turn 1, before the plan was approved) → {REPORT}",)
+    refused = told(*work, f"a: x | ExitPlanMode({plan}) as d", "t! d = The tool use was rejected.")
+    assert refused == (f"task Review the store (turn 1) → {REPORT}",)

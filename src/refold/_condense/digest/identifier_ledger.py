@@ -27,7 +27,7 @@ from refold._condense.digest.identifier_kinds import (
     without_codes,
 )
 from refold._condense.digest.open_items import base_name
-from refold._condense.file_views import command_of, is_scratch
+from refold._condense.file_views import FileWritten, TextReplaced, changes_of, command_of, is_scratch
 from refold._condense.shell_commands import displayed_by
 from refold._salience.atoms import KNOWN
 from refold._salience.lazy_table import LazyTable
@@ -38,6 +38,7 @@ from refold.core.messages import File, Image, Message, Text, ToolCall, ToolResul
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence, Set
 
+    from refold.core.transcript import Transcript
     from refold.core.view import View
 
 __all__ = [
@@ -70,7 +71,7 @@ ELSEWHERE = "elsewhere"  # in digests of earlier releases
 PATHS, NAMES, ADDRESSES, IDS, NUMBERS = ORDER = ("paths", "names", "addresses", "ids", "numbers")
 IN_COMMANDS, IN_MESSAGES = "names in commands and their output", "names in messages"
 SOURCES = {IN_COMMANDS: COMMANDS, IN_MESSAGES: MESSAGES}  # of names, by the title of their line
-IN_FILE = re.compile(r"(.+) \(([^()]+)\)")  # a name with the file that has it
+IN_FILE = re.compile(r"(.+) \(([^()]+)\)")  # a name with the file that has it, in digests of earlier releases
 TITLES: dict[IdentifierKind, str] = {"path": PATHS, "url": ADDRESSES, "id": IDS, "number": NUMBERS}
 # Kinds of which a word that a tool showed once, and nobody used, is asked for again in one of twenty cases, and one
 # that only words of the assistant or the user have in one of sixty (97 cuts of 36 recorded sessions, where one in seven
@@ -93,7 +94,6 @@ CUT = "…"  # in a line of a call that is not whole
 FILE = re.compile(r"[\w-]\.[A-Za-z]\w{,4}\b")  # in such a line
 LISTS = re.compile(r"glob|ls\b|list|find|tree")  # how names of tools begin that list files
 LISTING = re.compile(r"\b(?:ls|find|tree|fd)\b|ls-files|--files\b|--stat\b|--name-only|git (?:status|pull)\b")
-SEVERAL = 4  # identifiers that are worth a line of their own
 SEVERAL_FILES = 3  # files that one call shows or writes, of which nobody can tell which has a name
 IN_CONTEXT = ("path", "words", "url", "id", "number")  # kinds that what stands around them decides on
 ARGUMENT = re.compile(r'"([^"\\]{1,60})"\s*:\s*"(?:[^"\\]|\\.)*+"')  # of a call, as JSON
@@ -229,8 +229,10 @@ def ledger(
             if kind in PASSING and _is_by_the_way(candidate, part):  # last, since it searches the part
                 continue
             beginning = beginnings[number] if kind in IN_CONTEXT else ""
-            written = _written(candidate, kind, pieces[number], beginning, folders)
             source = sources[number]
+            if kind in PASSING and _was_removed(view.transcript, word, source, pieces[number].message):
+                continue
+            written = _written(candidate, kind, pieces[number], beginning, folders)
         series = SERIES.fullmatch(word) if kind == "name" else None
         if series or kind in ("number", "id"):
             label = series[1] if series else written.partition(" ")[0]
@@ -262,6 +264,57 @@ def _is_script(call: ToolCall) -> bool:
     """Tell whether a call runs a program that the assistant wrote for one look."""
     runs = len(call.arguments) > COMMAND and SCRIPTS.search(plain_name(call.name)) is not None
     return runs and not (writes(call) or is_shell(call))
+
+
+def _was_removed(transcript: Transcript, word: str, source: str, message: Message) -> bool:
+    """Tell whether a change of a file took a word out of it, then or after it was shown."""
+    log, at = _changed_words(transcript).get(base_name(source)), transcript.index[message.id]
+    if log is None:
+        return False
+    return log.removed.get(word, -1) >= at or (log.whole > at and word not in log.words)
+
+
+class _ChangedWords(Struct):
+    """Words that edits took out of a file, with the place of the message that did, and what it was last written as."""
+
+    removed: dict[str, int]
+    whole: int = -1
+    words: frozenset[str] = frozenset()
+
+
+@memoized
+def _changed_words(transcript: Transcript) -> dict[str, _ChangedWords]:
+    """Return what changes did to the words of each file, by its name."""
+    files: dict[str, _ChangedWords] = {}
+    for at, message in enumerate(transcript.messages):
+        for name, old, new in chain.from_iterable(map(_words_of_changes, message.calls)):
+            log = files.setdefault(name, _ChangedWords({}))
+            if old is None:
+                log.removed, log.whole, log.words = {}, at, new
+                continue
+            log.removed |= dict.fromkeys(old - new, at)
+            for word in log.removed.keys() & new:
+                del log.removed[word]
+    return files
+
+
+@memoized
+def _words_of_changes(call: ToolCall) -> tuple[tuple[str, frozenset[str] | None, frozenset[str]], ...]:
+    """Return the files that a call changes, with the words of the text that it replaces and of the new one.
+
+    The first are None where the file is written as a whole.
+    """
+    return tuple(
+        (base_name(change.path), None, _bare_words(change.text))
+        if isinstance(change, FileWritten)
+        else (base_name(change.path), _bare_words(change.old), _bare_words(change.new))
+        for change in changes_of(call)
+        if isinstance(change, FileWritten | TextReplaced)
+    )
+
+
+def _bare_words(text: str) -> frozenset[str]:
+    return frozenset(SPELLINGS[raw].word for raw in _words(text))
 
 
 def _leads_nowhere(candidate: _Candidate, kind: IdentifierKind, part: Text | ToolCall | ToolResult) -> bool:
@@ -465,8 +518,8 @@ def _without_parts(atoms: Iterable[Atom]) -> list[Atom]:
 def grouped(atoms: Iterable[Atom]) -> tuple[str, ...]:
     """Return identifiers as lines by what they are, best first: names by the file that showed them.
 
-    The lines are paths, names of each file that has several, names of other files, those of commands and of messages,
-    addresses, and ids and numbers with what they are.
+    The lines are paths, names of each file, those of commands and of messages, addresses, and ids and numbers with what
+    they are.
     """
     lines: dict[str, list[str]] = {PATHS: []}
     of_files: dict[str, list[str]] = {}
@@ -478,11 +531,8 @@ def grouped(atoms: Iterable[Atom]) -> tuple[str, ...]:
             of_files.setdefault(atom.source, []).append(written)
         else:
             lines.setdefault(IN_MESSAGES if atom.source == MESSAGES else IN_COMMANDS, []).append(written)
-    several = {source: words for source, words in of_files.items() if len(words) >= SEVERAL}
-    single = {source: words for source, words in of_files.items() if len(words) < SEVERAL}
-    lines[NAMES] = [f"{word} ({base_name(source)})" for source, words in single.items() for word in words]
-    lines |= several
-    titles = (PATHS, *several, NAMES, *SOURCES, *ORDER[2:])
+    lines |= of_files
+    titles = (PATHS, *of_files, *SOURCES, *ORDER[2:])
     return tuple(f"{title}: {', '.join(lines[title])}" for title in titles if lines.get(title))
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["answers_by_tool", "asks_user"]
 
 MOST = 150  # lines that are looked for
-QUESTION, ANSWER = 160, 400  # characters of each
+QUESTION, ANSWER, MEANING = 160, 400, 400  # characters of each, and of what the call says of the chosen options
 SHORT_TURN, SENTENCE = 400, 160  # characters of a later turn that may change a choice, and of its sentence
 LONG = 4  # letters of a word that two texts share which are about the same
 SHARED = 2  # such words; one is enough where it is a name
@@ -79,11 +79,14 @@ def answers_by_tool(view: View) -> tuple[str, ...]:
                 if permissions > 1:
                     continue
                 at = len(lines)
-            for question, answer in pairs:
+            for asking_words, answer in pairs:
+                question = asking_words or _only_question(call)
                 asking = f'"{one_line(question, QUESTION).translate(QUOTES)}" → ' if question else ""
                 words = f'"{one_line(answer, ANSWER)}"' if question else one_line(answer, ANSWER)
-                later = _later(transcript, turns[place], f"{question} {answer} {_description(call, answer)}")
-                lines.append(f"turn {turns[place]}, {call.name}: {asking}{words}{later}")
+                meant = _description(call, question, answer)
+                means = f" ({meant})" if 0 < len(meant) <= MEANING and meant not in answer else ""
+                later = _later(transcript, turns[place], f"{question} {answer} {meant}")
+                lines.append(f"turn {turns[place]}, {call.name}: {asking}{words}{means}{later}")
     if permissions > 1:
         lines[at] += f" (the newest of {permissions} permissions)"
     return tuple(dict.fromkeys(lines))[:MOST]
@@ -112,11 +115,18 @@ def _questions(call: ToolCall) -> list[Json]:
     return objects(arguments_of(call).get("questions"))
 
 
-def _description(call: ToolCall, answer: str) -> str:
-    """Return what the call says of the option that was chosen."""
-    options = (option for question in _questions(call) for option in objects(question.get("options")))
+def _only_question(call: ToolCall) -> str:
+    """Return the question of a call that asks one."""
+    questions = [each for one in (arguments_of(call), *_questions(call)) if (each := string(one, "question"))]
+    return questions[0] if len(questions) == 1 else ""
+
+
+def _description(call: ToolCall, question: str, answer: str) -> str:
+    """Return what the call says of the options that were chosen."""
+    answering = (one for one in (arguments_of(call), *_questions(call)) if string(one, "question").strip() == question)
+    options = (option for one in answering for option in objects(one.get("options")))
     return " ".join(
-        string(one, "description") for one in options if (label := string(one, "label")) and label in answer
+        string(one, "description").strip() for one in options if (label := string(one, "label")) and label in answer
     )
 
 
@@ -129,7 +139,8 @@ def _later(transcript: Transcript, turn: int, choice: str) -> str:
         if number <= turn or len(text) > SHORT_TURN:
             continue
         for sentence in sentences_of(text):
-            if CHANGES.search(sentence) and not sentence.rstrip().endswith(("?", "？")):
+            again = sentence.strip() in choice
+            if CHANGES.search(sentence) and not (again or sentence.rstrip().endswith(("?", "？"))):
                 shared = words & _long(sentence)
                 if len(shared) >= SHARED or any(name in sentence for name in names):
                     return f' (but then user turn {number}: "{one_line(sentence, SENTENCE)}")'

@@ -85,11 +85,13 @@ EXPLANATIONS = 10  # a digest of fewer times its explanation goes without it
 IDENTIFIERS = "Identifiers, and where they were last seen"
 # Of the digest, and in tokens: what the list of identifiers may take. The first fifth of what is ranked holds half of
 # what such a list is asked for, and of the last half hardly one in a hundred (docs/salience.md, "What names cost").
-NAMES_SHARES, NAMES_MOST = ((0.1, 0.42), (0.25, 0.26), (0.5, 0.26)), 1_700
+NAMES_SHARES, NAMES_MOST = ((0.1, 0.42), (0.25, 0.1), (0.5, 0.12)), 1_700
 # What a listed identifier is worth for its length, by the room for the transcript. At a quarter two thirds of the
 # characters of such a list held a fifth of what it is asked for (52 cuts of recorded sessions); messages use the room
 # better, and who reads it finds what matters. At a tenth so few messages stay that the list is all there is.
 LEAST_VALUES = ((0.1, 0.004), (0.25, 0.022), (0.5, 0.015))
+# The same for what is of no file that the work changes: such names of pages, samples and options filled half of a list.
+ELSEWHERE = ((0.1, 0.006), (0.25, 0.055), (0.5, 0.04))
 ATOM = 3  # tokens of an identifier with its comma, at least
 TELLING = 0.04  # share from which a section takes more lines where room is left: others name calls and no more
 MORE, LEAST_MORE = 0.45, 600  # of that room, for those, and tokens of it at least; the rest is for messages
@@ -175,7 +177,7 @@ def digest_text(
     content = _Content(
         f"{OPENING}\n{stands_for(max(_whole(view) - _size(view, staying), 0))}",
         sections(view, messages, staying, quotes(view, messages, staying, own), account, in_full=in_full),
-        likeliest(ranked, view.transcript, own // ATOM, share_of(view, LEAST_VALUES)),
+        likeliest(ranked, view.transcript, own // ATOM, *(share_of(view, each) for each in (LEAST_VALUES, ELSEWHERE))),
         share_of(view, NAMES_SHARES),
         block,
         closing(view, staying, before, own),

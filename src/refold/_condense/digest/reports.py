@@ -15,6 +15,7 @@ from refold._condense.call_facts import arguments_of, plain_name
 from refold._condense.call_outline import call_line, one_line
 from refold._condense.digest.agreement import WORD
 from refold._condense.digest.announcements import whole_sentences
+from refold._condense.digest.conclusions import PLAN_ENDS
 from refold._condense.digest.file_log import AGENTS
 from refold._condense.digest.gist import sentences_of_answer, tells
 from refold._condense.digest.outcomes import answered, failed
@@ -118,6 +119,7 @@ def reports(view: View, staying: Sequence[Message], *, full: bool = False) -> tu
     pairs = [(position, *pair) for position in range(len(messages) - 1, -1, -1) for pair in _pairs(view, position)]
     orders = [(position, words) for position in range(len(messages) - 1, -1, -1) for words in _orders(view, position)]
     there = "\n".join(text for message in staying for text in texts(message)) if pairs else ""
+    planned = _last_plan(view) if pairs else 0
     states = ""
     for position, name, report in pairs:
         turn = turns[position]
@@ -130,7 +132,8 @@ def reports(view: View, staying: Sequence[Message], *, full: bool = False) -> tu
         if report and report[:REPORT] not in there:
             if _asks_for_changes(report):
                 asking.add(name)
-            lines.setdefault(name, f"{name} (turn {turn}) → {report_of(report, FULL if full else REPORT)}")
+            before = ", before the plan was approved" if turn == turns[planned] and position < planned else ""
+            lines.setdefault(name, f"{name} (turn {turn}{before}) → {report_of(report, FULL if full else REPORT)}")
         elif not report and turn in in_work:
             lines.setdefault(name, f"{name} (turn {turn}, no report yet)")
         names.add(name)
@@ -138,6 +141,21 @@ def reports(view: View, staying: Sequence[Message], *, full: bool = False) -> tu
     first, others = ([lines[name] for name in newest if (name in asking) == which] for which in (True, False))
     answers = (f'a sub-agent was told in turn {turns[position]}: "{words}"' for position, words in orders[:MOST_ORDERS])
     return (*first, *others, *filter(None, (states,)), *answers)
+
+
+def _last_plan(view: View) -> int:
+    """Return the place of the message that put the last plan before the user which was approved, or 0.
+
+    What a sub-agent proposed before it holds only as far as the plan has it.
+    """
+    messages = view.transcript.messages
+    approved = (
+        at
+        for at in range(len(messages) - 1, 0, -1)
+        for call, result in answered(view, messages[at : at + 1])
+        if plain_name(call.name).replace("_", "") in PLAN_ENDS and not failed(call, result)
+    )
+    return next(approved, 0)
 
 
 def _orders(view: View, position: int) -> Iterator[str]:
