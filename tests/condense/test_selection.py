@@ -336,7 +336,7 @@ def shown_of_program(program, name):
     lines = ["u: Mend the rates.", "a: look | read(src/rates.py) as g1", f"t: g1 = {program}"]
     for part in range(20):
         lines += [f"a: step {part} for {name} | search({name}) as c{part}", f"t: c{part} = {FILLING}\n{FILLING}"]
-    view = fitted(talk(*lines, "a: Done so far.", f"u: what of {name}?"), 6_000)
+    view = fitted(talk(*lines, "a: Done so far.", "u: Thanks. Write the notes now."), 6_000)
     (shown,) = [text for text in outputs(view) if text.startswith(f"{PARTS} read")]
     return shown
 
@@ -348,13 +348,13 @@ def program_with(*lines):
 
 def test_a_condition_that_stays_of_a_program_stays_with_what_is_done_then():
     condition = f"if rate_guard and {'not closed and ' * 14}open:"
-    shown = shown_of_program(program_with(condition, "    raise Refused('no rates')", "", "after = 1"), "rate_guard")
-    assert f"{condition}\n    raise Refused('no rates')\n" in shown
+    shown = shown_of_program(program_with(condition, "    return 403"), "rate_guard")
+    assert f"{condition}\n    return 403\n" in shown
 
 
 def test_a_comment_that_stays_of_a_program_stays_with_the_code_it_is_about():
     comment = f"# rate_guard: {'refused where closed, ' * 10}as ever"
-    shown = shown_of_program(program_with(comment, "if closed:", "    return 403", "after = 1"), "rate_guard")
+    shown = shown_of_program(program_with(comment, "if closed:", "    return 403"), "rate_guard")
     assert f"{comment}\nif closed:\n    return 403\n" in shown
 
 
@@ -366,17 +366,17 @@ def test_imports_alone_are_no_part_of_a_program_that_stays():
     assert "import rate_guard.part_10" not in shown
 
 
-def test_a_failure_that_went_well_later_leaves_before_the_call_that_went_well():
+def test_a_failure_that_went_well_later_leaves_though_few_outputs_report_an_error():
     push = "bash(" + json.dumps({"command": "git push origin main"}) + ")"
     lines = [
         "u: Mend the rates.",
         f"a: send | {push} as p1",
         "t! p1 = fatal: cannot lock ref refs/heads/main by lock_file",
         f"a: again | {push} as p2",
-        "t: p2 = branch main sent to origin as lock_file said",
+        "t: p2 = branch main sent to origin",
     ]
     for part in range(60):
         lines += [f"a: step {part} of lock_file | search(part{part}) as c{part}", f"t: c{part} = {FILLING}"]
     for goal in (3_000, 4_000, 6_000):
         shown = "\n".join(outputs(fitted(talk(*lines, "u: go on"), goal)))
-        assert "cannot lock ref" not in shown or "sent to origin" in shown
+        assert "cannot lock ref" not in shown

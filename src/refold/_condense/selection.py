@@ -431,6 +431,8 @@ def _steered(
     for candidate in _candidates(draft, batches, pieces, scores, standing):
         unit, place, start = candidate.unit, candidate.place, candidate.start
         score = scores.requested.get(place, {}).get(start, 0.0)
+        if not score and place in settled(draft.view):
+            continue
         fresh = [statement for statement in unit.statements if seen.get(statement, -1.0) < score]
         new = sum(map(len, fresh)) / sum(map(len, unit.statements)) if unit.statements else 1.0
         words = words_of("\n".join(fresh)) & scores.words if new < 1 else ()
