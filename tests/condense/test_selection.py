@@ -366,7 +366,7 @@ def test_imports_alone_are_no_part_of_a_program_that_stays():
     assert "import rate_guard.part_10" not in shown
 
 
-def test_a_failure_that_went_well_later_leaves_though_few_outputs_report_an_error():
+def test_a_failure_that_went_well_later_never_stays_without_the_call_that_went_well():
     push = "bash(" + json.dumps({"command": "git push origin main"}) + ")"
     lines = [
         "u: Mend the rates.",
@@ -377,6 +377,6 @@ def test_a_failure_that_went_well_later_leaves_though_few_outputs_report_an_erro
     ]
     for part in range(60):
         lines += [f"a: step {part} of lock_file | search(part{part}) as c{part}", f"t: c{part} = {FILLING}"]
-    for goal in (3_000, 4_000, 6_000):
+    for goal in range(1_500, 9_500, 500):
         shown = "\n".join(outputs(fitted(talk(*lines, "u: go on"), goal)))
-        assert "cannot lock ref" not in shown
+        assert "cannot lock ref" not in shown or "sent to origin" in shown

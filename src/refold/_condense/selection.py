@@ -111,7 +111,6 @@ CALLS_GOAL = 4_000  # tokens of a goal from which the factor of calls is that mu
 AGE, AGING = 60, 0.16  # messages before the end, and the power by which the factor falls with more of them
 IN_OUTPUT, TAKEN_UP = 1.7, 0.17  # of an output whose new names were all written later, and the power of their share
 UNTRIED = 1.0  # of one without new names
-SETTLED = 0.25  # times the need of identifiers in a failure that went well later, and in an older output of a command
 NEW, NEWER = 3e-6, 2e-5  # worth by token of text that nothing says yet, and of the newest above the oldest: it
 # settles what need does not
 
@@ -293,7 +292,8 @@ def _units(
         news = NEW + newer * batch.start if statements else 0.0
         unit = Unit(batch, max(draft.size(batch), 1), atoms, None, pointed + read, news, statements)
         unit.times = (IN_TEXT if spoken else _times_in_calls(draft)) * _aged(draft, batch.start)
-        unit.times *= SETTLED if _is_settled(draft, batch) else 1
+        if _is_settled(draft, batch):
+            unit.times = unit.news = 0.0
         batch_of.update(dict.fromkeys(batch, unit))
         batches.append(unit)
     pieces: list[Pieces] = []
@@ -306,9 +306,9 @@ def _units(
             some = _without_echo(draft, reduction, some)
             times = _times_needed(draft, reduction, some)
             if reduction.result and (draft.base[position].id, reduction.result.at) in settled(draft.view):
-                times *= SETTLED
+                times = 0.0
                 for unit in some:
-                    unit.extra = 0.0
+                    unit.extra = unit.news = 0.0
             for unit in some:
                 unit.times = times
             pieces.append((reduction, some))
