@@ -209,15 +209,20 @@ def test_a_yes_to_a_section_of_a_plan_is_told_with_its_heading():
     )
 
 
-def test_a_yes_to_a_design_that_is_to_be_made_tells_the_design():
-    design = (
-        f"a: ## The session\n\n`Session` holds the state and `Mode` shows it. {'More of it. ' * 50}\n\nShould I start?"
-    )
-    (line,) = accepted(talk("u: plan it", design, "u: ok, create a branch first", "a: ok"))
-    assert line.startswith("The session: `Session` holds the state and `Mode` shows it.")
-    assert line.endswith("→ accepted in turn 2")
-    report = design.replace("Should I start?", "Should I continue with the next one?")
+def test_a_yes_behind_a_report_of_what_was_done_accepts_none_of_it():
+    report = f"a: ## What is in it\n\nPhase 1 is done and pushed. {'More of it. ' * 50}\n\nShould I start with phase 2?"
     assert accepted(talk("u: plan it", report, "u: ok, create a branch first", "a: ok")) == ()
+
+
+@pytest.mark.parametrize(
+    "aside",
+    [
+        "Send me the password.\n\n(I could also let you run `schema.sql` yourself because you need not store it then.)",
+        "What is left:\n- I suggest to decide on `deploy.yml`, since we deploy in another way",
+    ],
+)
+def test_a_yes_accepts_no_aside_and_no_item_of_a_list(aside):
+    assert accepted(talk("u: plan it", f"a: {aside}", "u: yes", "a: ok")) == ()
 
 
 ASKED = "a: I would keep the docs commit and the harness for now. Say which groups you want and what to do with the harness."

@@ -28,7 +28,7 @@ from refold._condense.digest.answers import (
 )
 from refold._condense.digest.conclusions import BECAUSE, prose
 from refold._condense.digest.endings import REVERTING, REVERTS, may_hold, worked_off
-from refold._condense.digest.gist import names_something, reply, sentences_of_answer, tells
+from refold._condense.digest.gist import names_something, sentences_of_answer, tells
 from refold._condense.digest.previous import own_text
 from refold._condense.digest.turns import turn_ends, turn_numbers
 from refold._condense.pasted import pasted_spans, without_pasted
@@ -211,13 +211,9 @@ SUITS = re.compile(  # what was set out before it
     r"(?:does|do|is|are) (?:this|that|these|it|the)\b.*\b(?:work|match|fit|suit|look|good|right|sense|captures?)\b",
     re.I,
 )
-STARTS = re.compile(  # what was set out before it is to be made
-    r"\b(?:start|begin|implement|build|proceed with (?:this|that|these|those)|anfangen|umsetzen|commencer|empezar|"
-    r"começar)\b|始め|开始|시작",
-    re.I,
-)
+# What stands before a proposal that a yes is hardly about: it is an aside, or one item of a list. And the longest.
+ASIDE, LEADING = re.compile(r"(?:^|\n)[ \t]*(?:[-*•]|\d+[.)]) [^\n]*\Z|\([^)\n]*\Z"), 400
 SECTION = 260  # characters of a section of a plan that is accepted
-DESIGN = 500  # characters of an answer that sets out what is to be made
 WAIVES = re.compile(  # how a turn begins that lets a fault be
     r"^(?!(?:\w+[\s,.!…]+){0,3}(?:not|never(?! ?mind)|hardly|barely|nicht|pas|jamais|nunca|nie)\b)"
     r"(?:\w+[\s,.!…]+){0,3}(?:(?:that|this|it)(?:['’]?s| is) )?(?:good enough|never ?mind|nvm|"
@@ -372,8 +368,8 @@ def _agreed(transcript: Transcript, message: Message, turn: int) -> str:
         section = text_of(before).rpartition(headings[-1])[2] if headings else ""
         proposed = whole_sentences(" ".join(filter(tells, sentences_of_answer(section))), SECTION) or proposal
         return f"{headings[-1]}: {proposed} → accepted in turn {turn}" if section and goes_on(message) else ""
-    if STARTS.search(proposal) and len(text_of(before)) >= DESIGN and (design := reply(before)):
-        return f"{f'{headings[0]}: ' if headings else ''}{design} → accepted in turn {turn}"
+    if ASIDE.search(text_of(before)[: text_of(before).find(proposal[:UPON]) + 1][-LEADING:]):
+        return ""
     why = _reason_for(before, proposal)
     is_plain = why or goes_on(message)
     if not (is_plain and PROPOSES.search(proposal)):
