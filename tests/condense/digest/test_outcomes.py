@@ -174,6 +174,23 @@ def test_a_check_that_says_it_failed_has_failed_whatever_ended_the_pipe():
     assert not [end for end in outcomes(view_of(well), well.messages) if end.failed]
 
 
+@pytest.mark.parametrize(
+    ("run", "begins"),
+    [
+        (
+            "pnpm test 2>&1 |grep -A12 Failed |head -60",
+            "⎯⎯⎯⎯ Failed Tests 5 ⎯⎯⎯⎯\n\n FAIL  test/a.test.tsx > link > renders it",
+        ),
+        ("python -m pytest tests -q |tail -40", "/venv/bin/python: No module named pytest"),
+        ("cd app && npm test |head -5", "bash: cd: app: No such file or directory"),
+        ("npx vitest run |cat", "sh: vitest: command not found"),
+    ],
+)
+def test_a_check_behind_a_filter_has_failed_where_its_output_begins_so(run, begins):
+    text = f"{begins}\n{'a line of what was received ' * 120}"
+    assert is_open(run, text)
+
+
 def test_an_error_that_only_introduces_is_told_with_the_line_below_it():
     wrong = "Error: a.mdx:\n  - Title: too long\nexit code 1"
     transcript = talk("u: go", f"a: x | {command('node scripts/lint.mjs; true')} as c", f"t: c = {wrong}")

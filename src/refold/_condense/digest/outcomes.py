@@ -105,6 +105,13 @@ FAILED = re.compile(
 )
 # One of these stands in what it finds.
 MAY_FAIL = ("fail", "FAIL", "error", "ERR", "panic:", "Traceback", "***", "issing ", "nknown ", "nrecognized ")
+# How the output of a check begins that a filter behind it cut, or that did not run: its exit code is the filter's.
+BEGINS_BADLY = re.compile(
+    r"^\W*Failed Tests? [1-9]|^ ?FAIL +\S+\.\w|^FAILED \S|: No module named \S+$|: command not found$|"
+    r"^(?:\S+ )*cd: .*: No such file or directory$",
+    re.M,
+)
+MAY_BEGIN_BADLY = ("Failed Test", "FAIL", "No module named", "command not found", "cd: ")  # one of these stands in it
 PASSED = re.compile(
     r"\b[1-9]\d* (?:passed|passing)|^(?:ok|PASS|OK)\b|test result: ok|BUILD SUCCESS|0 errors|no issues found|"
     r"All checks passed|Success:|Tests?:\s+\d+ passed|Compiled successfully|^Build complete!|"
@@ -706,7 +713,7 @@ def code_of(result: ToolResult) -> int | None:
 
 @memoized
 def verdict_of(result: ToolResult) -> str:
-    """Return what the output of a check says at its end: that it failed or passed, or nothing."""
+    """Return what an output of a check says at its end, else at its beginning: that it failed or passed, or nothing."""
     end = result.text[-AT_END:]
     # what stands before a count of tests of which none has failed was printed by those that passed
     passed = passing_end(end)
@@ -716,4 +723,8 @@ def verdict_of(result: ToolResult) -> str:
         return "passed"
     may_pass = any(map(end.__contains__, MAY_PASS)) or end.startswith(MAY_PASS_LINES)
     may_pass = may_pass or any(f"\n{sign}" in end for sign in MAY_PASS_LINES)
-    return "passed" if may_pass and PASSED.search(end) else ""
+    if may_pass and PASSED.search(end):
+        return "passed"
+    beginning = result.text[:SHORT_OUTPUT]
+    begins_badly = any(map(beginning.__contains__, MAY_BEGIN_BADLY)) and BEGINS_BADLY.search(beginning)
+    return "failed" if begins_badly else ""
